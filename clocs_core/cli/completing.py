@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args, get_origin
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from clocs_core.contracts.result_offers import FINETUNE, IDENTIFICATION, LINEAR_MODELS
+from clocs_core.contracts.result_offers import OWN_PROTOCOLS
 from clocs_core.plugins.session import installed_session
 
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -57,7 +57,7 @@ COMPLETED: dict[str, Complete] = {
     "method": _of_shelf("methods"),
     "dataset": _of_shelf("datasets"),
     "encoder": _of_shelf("encoders"),
-    "protocol": _of_shelf("protocols", *LINEAR_MODELS, FINETUNE, IDENTIFICATION),
+    "protocol": _of_shelf("protocols", *OWN_PROTOCOLS),
     "metrics": _of_shelf("metrics"),
 }
 """Settings whose values can be completed, by name."""

@@ -13,6 +13,7 @@ import click
 from clocs_core.cli.completing import COMPLETED
 from clocs_core.cli.data_prepare import prepare_command, verify_command
 from clocs_core.cli.data_show import show_command
+from clocs_core.cli.flags import DATA_ROOT_HELP
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.files import show_bytes
@@ -22,8 +23,6 @@ from clocs_core.settings.places import data_root, dataset_folder
 if TYPE_CHECKING:
     from clocs_core.contracts.offers import Dataset, Source
     from clocs_core.data.fetching import Fetched
-
-_ROOT_HELP = "Folder with one folder per data set. Default: CLOCS_DATA, or this platform's folder for application data."
 
 
 @click.group("data")
@@ -40,7 +39,7 @@ data_group.add_command(show_command)
 
 
 @data_group.command("list")
-@click.option("--data-root", "root", metavar="FOLDER", help=_ROOT_HELP)
+@click.option("--data-root", "root", metavar="FOLDER", help=DATA_ROOT_HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every download address.")
 @pass_session
 def list_command(session: Session, root: str | None, as_json: bool) -> None:
@@ -116,7 +115,7 @@ def _state(row: _Row) -> str:
 
 @data_group.command("download")
 @click.argument("name", shell_complete=COMPLETED["dataset"])
-@click.option("--data-root", "root", metavar="FOLDER", help=_ROOT_HELP)
+@click.option("--data-root", "root", metavar="FOLDER", help=DATA_ROOT_HELP)
 @click.option(
     "--connections",
     type=click.IntRange(1, 8),

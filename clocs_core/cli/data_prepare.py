@@ -13,9 +13,17 @@ import click
 
 from clocs_core.cli.completing import COMPLETED
 from clocs_core.cli.engines import Engine, choose_engine, with_engine
-from clocs_core.cli.flags import AnyOption, plugin_flags, read_assignments, with_dataset_options, with_workers
+from clocs_core.cli.flags import (
+    DATA_ROOT_HELP,
+    AnyOption,
+    plugin_flags,
+    read_assignments,
+    with_dataset_options,
+    with_workers,
+)
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
+from clocs_core.plan.data import framing_of
 from clocs_core.plugins.session import Session
 from clocs_core.progress import COMMAND
 
@@ -36,7 +44,7 @@ def recordings_options(command: F) -> F:
         with_dataset_options,
         click.option("--task", metavar="NAME", help="Task of the data set; default: its first."),
         click.option("--root", metavar="PATH", help="Folder or file of this data set."),
-        click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set. Default: CLOCS_DATA."),
+        click.option("--data-root", metavar="FOLDER", help=DATA_ROOT_HELP),
         click.argument("name", shell_complete=COMPLETED["dataset"]),
     ):
         command = add(command)
@@ -200,7 +208,7 @@ def _framing(asked: DataPlan, segments: int, given: dict[str, Any]) -> Framing:
     from clocs_core.plan.frame_seconds import NAME, in_seconds
     from clocs_core.settings.options import plain, structure
 
-    fields = {**plain(asked.dataset.offer.framing(segments)), **given}
+    fields = {**plain(framing_of(asked.dataset.offer, segments)), **given}
     seconds = fields.pop(NAME, None)
     if seconds is not None:
         fields |= in_seconds(fields["frame_samples"], seconds)

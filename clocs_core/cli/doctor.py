@@ -7,6 +7,7 @@ import json
 import attrs
 import click
 
+from clocs_core.cli.flags import DATA_ROOT_HELP
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
 from clocs_core.plugins.session import Session
@@ -15,7 +16,7 @@ _MARKS = {"ok": "ok", "missing": "--", "broken": "!!"}
 
 
 @click.command("doctor")
-@click.option("--data-root", "root", metavar="FOLDER", help="Folder with one folder per data set.")
+@click.option("--data-root", "root", metavar="FOLDER", help=DATA_ROOT_HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @pass_session
 def doctor_command(session: Session, root: str | None, as_json: bool) -> int:

@@ -59,7 +59,7 @@ def embed_command(
     from clocs_core.progress import Display
     from clocs_core.train.build import choose_device
 
-    refuse_unwritable(Path(out), (".npz", ".csv"))
+    refuse_unwritable(Path(out), (".npz", ".csv"), inputs)
     count = count_processes(asked["gpus"], asked["processes"])
     unsaid = ask_files(context) if inputs else None
     if inputs and (count > 1 or own_place() is not None):

@@ -17,6 +17,7 @@ import click
 
 from clocs_core.cli.completing import COMPLETED, complete_choices
 from clocs_core.cli.wording import as_flags
+from clocs_core.contracts.offers import Defaults
 from clocs_core.errors import SettingsError
 from clocs_core.plan.layers import Assignment, split_assignment
 from clocs_core.settings.options import field_types, help_of, metavar_of
@@ -26,6 +27,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 Sections: TypeAlias = Mapping[str, type[Any]]
 """The settings class of each table, by the table's name."""
 
+DATA_ROOT_HELP = (
+    "Folder with one folder per data set. Default: CLOCS_DATA, or this platform's folder for application data."
+)
+
+_OR_ELSE = ", or that of the data set, the method or the encoder"
 _OTHERS = "clocs.other_flags"  # key of a context for flags that are options of plugins
 
 
@@ -137,7 +143,8 @@ def with_settings(sections: Sections, only: Sequence[str] = (), **helps: str) ->
 def _option(cls: type[Any], field: attrs.Attribute[Any], other_help: str) -> Callable[[F], F]:
     text = as_flags(other_help or help_of(field), ("random", "root"))
     plain_default = isinstance(field.default, (int, float, str)) and field.default not in ("", False)
-    shown = f"  [default: {field.default}]" if plain_default and not other_help and "default" not in text else ""
+    where = _OR_ELSE if field.name in attrs.fields_dict(Defaults) else ""
+    shown = f"  [default: {field.default}{where}]" if plain_default and not other_help and "default" not in text else ""
     kind = field_types(cls)[field.name]
     metavar = metavar_of(field, kind)
     flag = f"--{field.name.replace('_', '-')}"

@@ -14,8 +14,10 @@ import click
 
 from clocs_core.cli.display import LOUDNESS
 from clocs_core.cli.engines import choose_engine, with_engine
+from clocs_core.cli.flags import DATA_ROOT_HELP
 from clocs_core.cli.output import echo
 from clocs_core.cli.session import pass_session
+from clocs_core.contracts.result_offers import IDENTIFICATION, RECALL_AT_1, RECALL_AT_5
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.files import write_atomically
 from clocs_core.plugins.session import Session
@@ -53,7 +55,7 @@ _ASKED = click.option(
 @click.argument("what", metavar="[FILE_OR_NAME…]", nargs=-1)
 @_AXIS
 @click.option("--out", metavar="FOLDER", help="Folder of a grid: count what is made there.")
-@click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set.")
+@click.option("--data-root", metavar="FOLDER", help=DATA_ROOT_HELP)
 @pass_session
 def list_command(
     session: Session, what: tuple[str, ...], axis: tuple[str, ...], out: str | None, data_root: str | None
@@ -95,12 +97,16 @@ def list_command(
 @click.option(
     "--pictures", is_flag=True, help="Draw the pictures of every run and evaluation, which takes seconds for each."
 )
-@click.option("--data-root", metavar="FOLDER", help="Folder with one folder per data set. Default: CLOCS_DATA.")
+@click.option("--data-root", metavar="FOLDER", help=DATA_ROOT_HELP)
 @click.option("--root", multiple=True, metavar="NAME=PATH", help="A data set's own folder. Repeatable.")
 @click.option("--encoder", default="", help="Encoder of the method `random`.")
-@click.option("--metric", default="auroc", show_default=True, help="Metric that is shown.")
 @click.option(
-    "--level", type=click.Choice(["frame", "record"]), default="frame", help="Scores of frames or recordings."
+    "--metric", help="Metric that is shown. Default: auroc; recall_at_1 where all rows are of patient-identification."
+)
+@click.option(
+    "--level",
+    type=click.Choice(["frame", "record"]),
+    help="Scores of frames or recordings. Default: frame; record where all protocols score recordings alone.",
 )
 @click.option("--resamples", type=click.IntRange(1), default=1000, help="Bootstrap samples of patients.")
 @pass_session
@@ -190,9 +196,7 @@ def page_command(
     if pages is not None:
         if not asked:
             raise SettingsError("Say which tables to make pages of: --asked FILE_OR_NAME.")
-        counts = make_pages(_settle(session, asked, ()), out, session.catalogue, pages)
-        for name, count in counts.items():
-            echo(f"{name}: {count.sentence}")
+        make_pages(_settle(session, asked, ()), out, session.catalogue, pages, echo)
         return 0
     if len(out) > 1 or asked:
         raise SettingsError("Without --pages, name the folder of one grid alone.")
@@ -256,17 +260,23 @@ class _Flags:
     data_root: str | None
     root: tuple[str, ...]
     encoder: str
-    metric: str
-    level: str
+    metric: str | None
+    level: str | None
     resamples: int
 
 
 def _asked(session: Session, what: tuple[str, ...], flags: _Flags) -> Grid:
     from clocs_core.grids.measure import Measure
+    from clocs_core.plan.protocols import find_protocol
 
-    session.catalogue.metrics.get(flags.metric)
     grid = _settle(session, what, flags.axis, flags.encoder, tuple(filter(None, flags.only.split(","))))
-    return attrs.evolve(grid, measure=Measure(flags.metric, flags.level, flags.resamples))
+    protocols = {one.protocol for preset in grid.presets for one in preset.conditions}
+    rows = {find_protocol(session.catalogue, name).offer.rows for name in protocols}
+    metric = flags.metric or (RECALL_AT_1 if protocols == {IDENTIFICATION} else "auroc")
+    if metric not in (RECALL_AT_1, RECALL_AT_5):
+        session.catalogue.metrics.get(metric)
+    level = flags.level or ("record" if rows == {"record"} else "frame")
+    return attrs.evolve(grid, measure=Measure(metric, level, flags.resamples))
 
 
 def _settle(

@@ -10,7 +10,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -27,7 +27,7 @@ from clocs_core.cli.evaluate import evaluate_command
 from clocs_core.cli.examples import add_examples
 from clocs_core.cli.export import export_command
 from clocs_core.cli.grid import grid_group
-from clocs_core.cli.output import echo, only_results_on_stdout
+from clocs_core.cli.output import echo, only_results_on_stdout, show_all_characters
 from clocs_core.cli.plugin_commands import add_commands
 from clocs_core.cli.plugins import plugins_command
 from clocs_core.cli.predict import predict_command
@@ -35,11 +35,12 @@ from clocs_core.cli.processes import is_first, is_repeating, leave_after_error, 
 from clocs_core.cli.run import run_command
 from clocs_core.cli.signals import heed_signals, say_stopped
 from clocs_core.cli.similar import similar_command
-from clocs_core.cli.unforeseen_errors import describe_io, describe_unforeseen
+from clocs_core.cli.unforeseen_errors import describe_io, describe_unforeseen, plugin_at_fault
 from clocs_core.cli.verify import verify_command
 from clocs_core.cli.wording import as_flags, flags_of
 from clocs_core.errors import ClocsError
 from clocs_core.plugins.host import Plugin
+from clocs_core.plugins.printing import printing_to_stderr
 from clocs_core.plugins.session import Session, open_session
 from clocs_core.progress import COMMAND
 
@@ -50,6 +51,7 @@ MISTAKE = 2  # as click, for a wrong command line
 def main(arguments: Sequence[str] | None = None, entry_points: Iterable[EntryPoint] | None = None) -> int:
     """Run one command. Returns the exit code; no error shows a traceback unless --traceback asks for it."""
     _prepare_libraries()
+    show_all_characters(sys.stdout, sys.stderr)
     # Python searches all objects for garbage as it ends, half a second with torch loaded. It skips frozen ones.
     atexit.register(gc.freeze)
     code = _heeding(list(sys.argv[1:] if arguments is None else arguments), entry_points)
@@ -86,6 +88,11 @@ def _run(given: list[str], entry_points: Iterable[EntryPoint] | None) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as leave:
         return leave.exit_code
+    except SystemExit as problem:  # a command of core never calls sys.exit, so a plugin must have done it
+        if not _is_of_core(command) or plugin_at_fault(problem, plugins) is None:
+            raise
+        _complain(describe_unforeseen(problem, plugins))
+        return UNFORESEEN
     except Exception as problem:
         if ours.traceback:
             traceback.print_exception(problem)
@@ -151,7 +158,7 @@ def build_cli(session: Session, loudness: Loudness = "usual") -> click.Group:
     cli.add_command(doctor_command)
     cli.add_command(completion_command)
     add_examples(cli)
-    with redirect_stdout(sys.stderr):
+    with printing_to_stderr():
         add_commands(cli, session.host, lambda text: echo(f"Warning: {text}", err=True))
     return cli
 
@@ -204,6 +211,10 @@ def _find_command(cli: click.Command, arguments: Sequence[str]) -> click.Command
         if isinstance(cli, click.Group) and word in cli.commands:
             cli = cli.commands[word]
     return cli
+
+
+def _is_of_core(command: click.Command | None) -> bool:
+    return command is not None and str(getattr(command.callback, "__module__", "")).startswith("clocs_core.")
 
 
 def _complain(text: str) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from contextvars import ContextVar
+from io import TextIOWrapper
 from typing import TextIO
 
 import click
 
+from clocs_core.plugins.printing import printing_to_stderr
 from clocs_core.report.visible import visible
 
 _results: ContextVar[TextIO | None] = ContextVar("results", default=None)
@@ -20,12 +21,19 @@ def echo(text: str, err: bool = False, nl: bool = True, bold: bool | None = None
     click.secho(visible(text), file=None if err else _results.get(), err=err, nl=nl, bold=bold)
 
 
+def show_all_characters(*streams: TextIO) -> None:
+    """Let streams that cannot encode a character, such as µ in ASCII, show it escaped. Printing would fail half-way."""
+    for stream in streams:
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
 @contextmanager
 def only_results_on_stdout() -> Iterator[None]:
     """Let `echo` alone print to stdout. What plugins print, such as at import, goes to stderr and spoils no JSON."""
-    before = _results.set(sys.stdout)
-    try:
-        with redirect_stdout(sys.stderr):
+    with printing_to_stderr() as stdout:
+        before = _results.set(stdout)
+        try:
             yield
-    finally:
-        _results.reset(before)
+        finally:
+            _results.reset(before)

@@ -66,7 +66,7 @@ def predict_command(
     from clocs_core.train.build import choose_device
 
     if out is not None:
-        refuse_unwritable(Path(out), ENDINGS)
+        refuse_unwritable(Path(out), ENDINGS, _asked["inputs"])
     where = choose_device(device)
     loaded = load_classifier(choose_classifier(Path(classifier), init, label_fraction), session.catalogue, where)
     card = loaded.card

@@ -31,6 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SECTIONS = {"data": DataSettings}
 _FILE_FLAGS = ("sampling_rate", "unit")  # options of a data set, or facts about --input
 _DATA_FLAGS = ("channels", "data_root", "root", "task", "split_seed")
+_KEPT = frozenset({"predictions.npz", "report.json", "report.html", "summary.json", "summary.html"})
 
 
 def data_options(command: F) -> F:
@@ -127,13 +128,18 @@ def hertz(flag: str, text: str | None) -> float | None:
     return float(value)
 
 
-def refuse_unwritable(path: Path, endings: Sequence[str] = ()) -> None:
+def refuse_unwritable(path: Path, endings: Sequence[str] = (), inputs: Sequence[str] = ()) -> None:
     """Raise SettingsError for a file that cannot be written, before an hour is spent on its content.
 
-    endings: allowed file endings, where they decide the format.
+    Nor is a recording replaced, or what a run keeps of its own. endings: allowed file endings, where they decide the
+    format. inputs: the files that are read.
     """
     folder = path.absolute().parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise SettingsError(f"Cannot write {path}: {folder if not path.is_dir() else path} is not a place for a file.")
     if endings and path.suffix.lower() not in endings:
         raise SettingsError(f"--out {path}: expected a name that ends in {' or '.join(endings)}.")
+    if path.exists() and any(Path(one).exists() and path.samefile(one) for one in inputs):
+        raise SettingsError(f"--out {path} would replace the recording that is read; give another name.")
+    if path.name in _KEPT and any((folder / name).exists() for name in ("settings.toml", "summary.json")):
+        raise SettingsError(f"--out {path} would replace a file that the run keeps; give another name or folder.")

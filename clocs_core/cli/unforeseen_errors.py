@@ -10,14 +10,15 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from clocs_core.files import explain
+from clocs_core.settings.places import data_root
 
 if TYPE_CHECKING:
     from clocs_core.plugins.host import Plugin
 
 
-def describe_unforeseen(problem: Exception, plugins: Iterable[Plugin] = ()) -> str:
+def describe_unforeseen(problem: BaseException, plugins: Iterable[Plugin] = ()) -> str:
     """Describe an exception that is no error of the user, as far as anybody knows."""
-    file, plugin = file_at_hand(problem), _plugin_at_fault(problem, plugins)
+    file, plugin = file_at_hand(problem), plugin_at_fault(problem, plugins)
     near = f", with {file}" if file is not None else ""
     whom = "the authors of clocs" if plugin is None else f"the authors of the plugin {plugin.name!r}"
     text = " ".join(str(problem).split())
@@ -34,7 +35,15 @@ def describe_io(problem: OSError) -> str:
     if isinstance(problem.filename, (str, bytes)):
         file = Path(os.fsdecode(problem.filename))
         where = f" {file}"
-    return f"I/O error{where}: {explain(problem, file or Path())}. Files that were on disk are intact."
+    elsewhere = (
+        " Name another data folder with --data-root, or by CLOCS_DATA." if _is_data_folder(problem, file) else ""
+    )
+    return f"I/O error{where}: {explain(problem, file or Path())}. Files that were on disk are intact.{elsewhere}"
+
+
+def _is_data_folder(problem: OSError, file: Path | None) -> bool:
+    """Return whether the data folder cannot be made: the user's folder may lie on a system that stores nothing."""
+    return isinstance(problem, PermissionError) and file is not None and data_root(None).is_relative_to(file)
 
 
 def file_at_hand(problem: BaseException) -> Path | None:
@@ -48,7 +57,7 @@ def file_at_hand(problem: BaseException) -> Path | None:
     return None
 
 
-def _plugin_at_fault(problem: BaseException, plugins: Iterable[Plugin]) -> Plugin | None:
+def plugin_at_fault(problem: BaseException, plugins: Iterable[Plugin]) -> Plugin | None:
     """Return the plugin that the innermost function of clocs or of a plugin belongs to; None where it is core."""
     packages = {plugin.module.__name__: plugin for plugin in plugins}
     for frame in _innermost_first(problem):

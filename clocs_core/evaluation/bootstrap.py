@@ -19,6 +19,7 @@ from torch import Tensor
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.data.memory import within_memory
+from clocs_core.evaluation.metric_scores import score_draws, score_once, score_tensors
 
 Floats = NDArray[np.float64]
 Limits: TypeAlias = tuple[float, float]
@@ -68,7 +69,8 @@ def bootstrap_all(
     rows = predictions.probability, predictions.label, np.ones(len(number))
     drawn = score_groups(predictions, metrics, _draw(len(patients), resamples, seed), number, device)
     return [
-        cut_interval(metric.score(*rows), draws, metric.limits) for metric, draws in zip(metrics, drawn, strict=True)
+        cut_interval(score_once(metric, *rows), draws, metric.limits)
+        for metric, draws in zip(metrics, drawn, strict=True)
     ]
 
 
@@ -86,17 +88,17 @@ def score_groups(
     """
     rows, found = (predictions.probability, predictions.label), dict.fromkeys(range(len(metrics)), np.empty(0))
     on_gpu = device is not None and device.type != "cpu"
-    by_tensor = {at: one.score_tensors for at, one in enumerate(metrics) if on_gpu and one.score_tensors}
+    by_tensor = {at: one for at, one in enumerate(metrics) if on_gpu and one.score_tensors}
     if by_tensor and len(drawn):
         assert device is not None
         found |= zip(by_tensor, _score_on(device, list(by_tensor.values()), rows, drawn, group), strict=True)
-    by_block = {at: one.score_draws for at, one in enumerate(metrics) if at not in by_tensor and one.score_draws}
+    by_block = {at: one for at, one in enumerate(metrics) if at not in by_tensor and one.score_draws}
     if by_block and len(drawn):
-        parts = [[score(*rows, block) for score in by_block.values()] for block in _in_blocks(drawn, group)]
+        parts = [[score_draws(one, *rows, block) for one in by_block.values()] for block in _in_blocks(drawn, group)]
         found |= zip(by_block, (np.concatenate(one) for one in zip(*parts, strict=True)), strict=True)
     for at, metric in enumerate(metrics):
         if at not in by_tensor and at not in by_block:
-            found[at] = np.array([metric.score(*rows, one[group].astype(np.float64)) for one in drawn])
+            found[at] = np.array([score_once(metric, *rows, one[group].astype(np.float64)) for one in drawn])
     return list(found.values())
 
 
@@ -132,7 +134,7 @@ def _in_blocks(drawn: NDArray[np.uint16], group: NDArray[np.int64]) -> Iterator[
 
 def _score_on(
     device: torch.device,
-    scores: Sequence[Callable[[Tensor, Tensor, Tensor], Tensor]],
+    metrics: Sequence[Metric],
     rows: tuple[Floats, NDArray[np.int64]],
     drawn: NDArray[np.uint16],
     number: NDArray[np.int64],
@@ -143,7 +145,7 @@ def _score_on(
         probability, label = (torch.tensor(one, device=where) for one in rows)
         most = _AT_ONCE if where.type == "cpu" else _AT_ONCE_ON_GPU
         parts = [
-            [score(probability, label, weights).cpu() for score in scores]
+            [score_tensors(metric, probability, label, weights).cpu() for metric in metrics]
             for weights in _blocks_on(where, drawn, number, int(share * most))
         ]
         return [torch.cat(one).numpy() for one in zip(*parts, strict=True)]

@@ -19,7 +19,7 @@ from clocs_core.artifacts.clinical import ClassResult, Clinical, Estimate, Numbe
 from clocs_core.artifacts.predictions import Classifier, Predictions
 from clocs_core.artifacts.reports import CellSummary
 from clocs_core.contracts.records import Task
-from clocs_core.contracts.result_offers import PRIOR
+from clocs_core.contracts.scores import PRIOR
 from clocs_core.data.cohort import Cohort
 from clocs_core.data.memory import within_memory
 from clocs_core.evaluation.bootstrap import Floats, cut_interval, draw_weights, draw_weights_on

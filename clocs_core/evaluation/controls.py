@@ -12,12 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from clocs_core.artifacts.predictions import Classifier
-from clocs_core.contracts.result_offers import (
-    FINETUNE,
-    LINEAR_MODELS,
-    PRIOR,
-)
-from clocs_core.contracts.scores import RANDOM
+from clocs_core.contracts.scores import PRIOR, RANDOM
 from clocs_core.data.cohort import Cohort
 from clocs_core.evaluation.labelled_frames import LabelledFrames
 from clocs_core.plan.evaluation import EvaluationPlan
@@ -62,13 +57,13 @@ def control_facts(
     }
     if plan.protocol.offer.rows == "record":
         facts["per"] = "record"
-    return facts if protocol == PRIOR else facts | _network(protocol, plan)
+    return facts if protocol == PRIOR else facts | _network(plan)
 
 
-def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
+def _network(plan: EvaluationPlan) -> dict[str, Any]:
     """Return the facts about network and training, on which the class prior does not depend."""
     encoder = plan.encoder
-    facts: dict[str, Any] = {
+    facts = {
         "encoder": {
             "name": encoder.encoder.offer.name,
             "options": plain(encoder.encoder.options),
@@ -79,19 +74,7 @@ def _network(protocol: str, plan: EvaluationPlan) -> dict[str, Any]:
         "normalise": plan.data.normalise if plan.data.constant is None else [plan.data.normalise, plan.data.constant],
         "seed": plan.settings.seed,
     }
-    if protocol == plan.protocol.offer.name and plan.protocol.offer.predict is not None:
-        facts["options"] = {"owner": plan.protocol.owner, **plain(plan.protocol.options)}
-    if protocol in LINEAR_MODELS:
-        facts |= {"C": plan.scoring.C}
-        if plan.scoring.C == "auto":
-            facts |= {"metrics": [metric.name for metric in plan.metrics]}  # the first that fits chooses
-    if protocol == FINETUNE:
-        facts |= {
-            "finetune": plain(plan.finetune),
-            "step": plan.settings.step,
-            "metrics": [metric.name for metric in plan.metrics],  # the first that fits scores the curve
-        }
-    return facts
+    return facts | plan.protocol.facts(plan.metrics, plan.settings.step)
 
 
 def digest_rows(frames: LabelledFrames) -> str:

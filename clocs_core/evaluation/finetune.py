@@ -20,6 +20,7 @@ from torch import Generator, Tensor, nn
 from clocs_core import seeds
 from clocs_core.artifacts.curves import CurvePoint, curve_beside, point_of, read_curve, save_curve
 from clocs_core.artifacts.networks import ScaledLinear, with_head
+from clocs_core.artifacts.partial_input import Reading
 from clocs_core.artifacts.predictions import Predictions
 from clocs_core.contracts.batches import Batch, Views
 from clocs_core.contracts.events import EpochDone
@@ -125,6 +126,8 @@ def layer_factors(encoder: nn.Module, decay: float) -> dict[Tensor, float]:
     Its blocks are its children that have weights, in order; a Sequential or a ModuleList counts as its items. Weights
     outside of them, such as the positions of a transformer, have the factor of the first block.
     """
+    if isinstance(encoder, Reading):  # it has no weights of its own
+        encoder = encoder.encoder
     blocks = [
         block
         for child in encoder.children()

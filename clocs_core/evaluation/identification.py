@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from clocs_core.artifacts.predictions import Predictions
-from clocs_core.contracts.result_offers import Metric
+from clocs_core.contracts.result_offers import RECALL_AT_1, RECALL_AT_5, Metric
 from clocs_core.errors import DataError
 from clocs_core.evaluation.features import Features
 from clocs_core.evaluation.linear import refuse_non_finite
@@ -106,13 +106,18 @@ class _Recall:
 
 RECALLS = tuple(
     Metric(
-        name=f"recall_at_{k}",
+        name=name,
         summary=f"Share of probes whose patient is among the {k} nearest recordings of the gallery.",
         tasks=("one_of", "any_of", "number"),
         limits=(0.0, 1.0),
         score=_Recall(column),
         score_draws=_Recall(column),
     )
-    for column, k in enumerate(KS)
+    for column, (name, k) in enumerate(zip((RECALL_AT_1, RECALL_AT_5), KS, strict=True))
 )
 """The metrics of patient identification; those of plugins score predicted labels."""
+
+
+def find_recall(name: str) -> Metric | None:
+    """Return a metric of patient identification by its name; None where it is no such metric."""
+    return next((one for one in RECALLS if one.name == name), None)

@@ -41,7 +41,7 @@ def score_own_encoder(plan: EvaluationPlan, cohort: Cohort, device: torch.device
         raise DataError(f"No recording of the {part} patients has a frame; use shorter frames (`frame_samples=...`).")
     scoring = Scoring(plan.task, plan.dataset.offer.name, plan.metrics, plan.scoring, plan.data.split_seed, device)
     maker = ClassifierMaker(plan, frames, scoring, device, watch)
-    features = {init: maker.embed_scored(init) for init in plan.inits}
+    features = {init: maker.rows.whole(init) for init in plan.inits}
     with watch.parts.part("distances"):
         distances = {init: patient_distances(rows.embedding, rows.patient, device) for init, rows in features.items()}
     return Scored(_score(maker, scoring, cohort), features, distances, frames)

@@ -35,13 +35,21 @@ def why_not_same(a: PredictedRows, b: PredictedRows, level: str) -> str:
     if ours != others:
         both = len(ours.keys() & others.keys())
         return f"their recordings are not the same ({both} in both, {len(ours)} and {len(others)} in all)"
-    if level == "frame" and not np.array_equal(a.record, b.record):
-        return (
-            f"their frames are not the same ({len(a.record):,} and {len(b.record):,} rows), as with other channels; "
-            "the recordings are, so compare these"
-        )
+    if level == "frame" and (differ := _frames_differ(a, b)):
+        return f"their frames are not the same{differ}; the recordings are, so compare these"
     if not np.array_equal(_labels(a, level), _labels(b, level)):
         return "the same rows have different labels"
+    return ""
+
+
+def _frames_differ(a: PredictedRows, b: PredictedRows) -> str:
+    """Say in what rows differ that must be the same frames; empty where they are, as far as files say it."""
+    if not np.array_equal(a.record, b.record):
+        return f" ({len(a.record):,} and {len(b.record):,} rows), as with other channels"
+    if a.channel is not None and b.channel is not None and not np.array_equal(a.channel, b.channel):
+        return ": they are of other channels"
+    if a.start is not None and b.start is not None and not np.array_equal(a.start, b.start):
+        return ": they begin at other samples"
     return ""
 
 

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from clocs_core.data.memory import within_memory
 from clocs_core.evaluation.distance_bins import PatientDistances
+from clocs_core.evaluation.thinning import thin
 
 BINS = 2048  # fine enough for the separation; two distances in one bin count as a tie, one half
-MOST = 8000  # rows compared, evenly spaced: 32 million distances, about a second
+MOST = 8000  # rows compared, of whole patients: 32 million distances, about a second
+PATIENTS = 50  # fewest that are left when rows are too many: with fewer, the choice of patients would decide
 _TILE = 1024
 
 
@@ -26,7 +28,7 @@ def patient_distances(
     bins may be counted in the other one, and means differ by some 1e-12, or by 1e-10 where many rows are equal.
     """
     finite = np.flatnonzero(np.isfinite(embedding).all(axis=1))
-    kept = finite[np.unique(np.linspace(0, len(finite) - 1, min(len(finite), MOST)).astype(np.intp))]
+    kept = finite[thin(patient[finite], MOST, PATIENTS)]
     rows, ids = embedding[kept].astype(np.float64), patient[kept]
     rows = rows - rows.mean(axis=0) if len(rows) else rows  # centred rows lose less to rounding
     furthest = 2 * float(np.sqrt((rows**2).sum(axis=1).max())) if len(rows) else 0.0

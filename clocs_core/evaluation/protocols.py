@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -10,12 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from clocs_core.contracts.protocols import Answer, Trial
-from clocs_core.contracts.result_offers import Protocol
 from clocs_core.errors import ClocsError, PluginError
-from clocs_core.plan.data import Chosen
+from clocs_core.plan.chosen_protocol import OfferedProtocol
+
+_ROUNDING = 1e-3  # of a sum of probabilities that were computed in float32 or less
 
 
-def run_protocol(protocol: Chosen[Protocol], trial: Trial) -> Answer:
+def run_protocol(protocol: OfferedProtocol, trial: Trial) -> Answer:
     """Let a protocol answer a trial. Raises PluginError, which names the plugin, where it fails or does not fit."""
     offer = protocol.offer
     assert offer.predict is not None  # core trains its own protocols by itself
@@ -25,7 +27,7 @@ def run_protocol(protocol: Chosen[Protocol], trial: Trial) -> Answer:
         answer = offer.predict(protocol.options, withhold(trial))
     except ClocsError:
         raise
-    except Exception as problem:  # code of plugins may raise anything
+    except (Exception, SystemExit) as problem:  # code of plugins may raise anything
         raise PluginError(f"{who} failed: {type(problem).__name__}: {problem}") from problem
     if fault := fault_of(answer, trial):
         raise PluginError(f"{who} {fault}.")
@@ -51,4 +53,11 @@ def fault_of(answer: object, trial: Trial) -> str:
         return "predicts values that are not finite"
     if trial.task.classes and not (found.min() >= 0 and found.max() <= 1):
         return f"must predict probabilities from 0 to 1, got {found.min():g} to {found.max():g}"
+    sums = found.sum(axis=1)
+    if trial.task.kind == "one_of" and np.abs(sums - 1).max(initial=0) > _ROUNDING:
+        return f"must predict probabilities that sum to 1 in each row, got {sums.min():g} to {sums.max():g}"
+    if not isinstance(answer.chosen, Mapping):
+        return f"must name what it has chosen by a mapping, got {answer.chosen!r:.60}"
+    if not isinstance(answer.notes, (tuple, list)) or not all(isinstance(note, str) for note in answer.notes):
+        return f"must return notes as a tuple of sentences, got {answer.notes!r:.60}"
     return ""

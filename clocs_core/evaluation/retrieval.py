@@ -28,12 +28,13 @@ from torch import Tensor
 
 from clocs_core.data.memory import within_memory
 from clocs_core.evaluation.features import Features
+from clocs_core.evaluation.thinning import thin
 
 Nearness: TypeAlias = Literal["euclidean", "cosine"]
 Relevant: TypeAlias = Literal["same recording", "other recordings", "same diagnosis"]
 
 KS = (1, 5, 10)
-ROWS = 20_000  # most rows searched; whole patients are left out, so that no patient loses some rows only
+ROWS = 20_000  # most rows searched; whole patients are left out where there are enough of them
 QUERIES = 1_000  # most queries, evenly spaced: 8 million distances with 8,000 rows, about a second on a CPU
 _TILE = 128  # queries at a time: about 15 arrays of tile x n numbers, 100 MB with 8,000 rows
 _MORE = 8  # times as many on a GPU, where launching the operations of a tile takes longer than computing them
@@ -143,11 +144,9 @@ class _Ids:
 
 
 def _usable(features: Features) -> NDArray[np.int64]:
-    """Return the rows to search: finite ones; of every s-th patient only, if there are too many."""
+    """Return the rows to search: finite ones, and not too many."""
     finite: NDArray[np.int64] = np.flatnonzero(np.isfinite(features.embedding).all(axis=1))
-    every = -(-len(finite) // ROWS)
-    _, number = np.unique(features.patient[finite], return_inverse=True)
-    return np.asarray(finite[number % max(every, 1) == 0])
+    return np.asarray(finite[thin(features.patient[finite], ROWS, fewest=2)])
 
 
 @attrs.frozen(eq=False)

@@ -138,8 +138,10 @@ def fit_framing(card: NetworkCard, rate: float | None, trained_at: float | None)
     trained_at: rate in Hz of the recordings it was trained on, for a file that does not state it.
     """
     framing = card.framing
-    if framing.sampling_rate is not None or framing.frames_per_record is not None:
+    if framing.sampling_rate is not None or _of_any_length(card):
         return framing
+    if framing.frames_per_record is not None:
+        return attrs.evolve(framing, sampling_rate=card.frame_rate)  # one that lasts as in training is still stretched
     span = framing.source_samples or framing.frame_samples  # samples of the source in a frame
     trained = trained_at
     if trained is None and card.frame_rate is not None:
@@ -154,3 +156,18 @@ def fit_framing(card: NetworkCard, rate: float | None, trained_at: float | None)
     if framing.source_samples is not None and rate is not None and (span * rate / trained).is_integer():
         return attrs.evolve(framing, source_samples=int(span * rate / trained))  # stretch windows as in training
     return attrs.evolve(framing, source_samples=None, sampling_rate=trained * framing.frame_samples / span)
+
+
+def warn_of_length(card: NetworkCard) -> str:
+    """Return a sentence where recordings of any length are stretched to a number of frames; else ""."""
+    if not _of_any_length(card):
+        return ""
+    count = card.framing.frames_per_record or 0
+    return (
+        f"The {card.what} was trained on whole recordings, stretched to {count} frame{'s' * (count != 1)} each, and "
+        "its file does not say how long they lasted: a recording of another length is stretched or squeezed in time."
+    )
+
+
+def _of_any_length(card: NetworkCard) -> bool:
+    return card.framing.frames_per_record is not None and card.frame_rate is None

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 from torch import Tensor
 
-from clocs_core.contracts.kinds import kind_of
 from clocs_core.contracts.offers import (
     Dataset,
     Encoder,
@@ -17,14 +16,23 @@ from clocs_core.contracts.offers import (
 from clocs_core.contracts.records import Framing, Task
 from clocs_core.contracts.result_offers import (
     FINETUNE,
-    IDENTIFICATION,
+    LINEAR,
     LINEAR_MODELS,
     Metric,
     Protocol,
 )
 from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
-from clocs_core.plan.data import Chosen, DataPlan, default_tables, inherit_data, refuse_idle_constant, settle
+from clocs_core.plan.chosen_protocol import ChosenProtocol, LinearProtocol, choose_protocol
+from clocs_core.plan.data import (
+    Chosen,
+    DataPlan,
+    default_tables,
+    framing_of,
+    inherit_data,
+    refuse_idle_constant,
+    settle,
+)
 from clocs_core.plan.extras import Extras, choose_extras, offered_extras
 from clocs_core.plan.frame_seconds import set_seconds, take_seconds
 from clocs_core.plan.layers import Assignment, Layers, as_assignments, overlaid
@@ -32,7 +40,7 @@ from clocs_core.plan.method import refuse_control_name
 from clocs_core.plan.metrics import choose_metrics
 from clocs_core.plan.pretrained import Pretrained
 from clocs_core.plan.pretraining import EncoderPart, Plan
-from clocs_core.plan.protocols import find_protocol, options_of, own_protocol, refuse_no_sequence, refuse_other_task
+from clocs_core.plan.protocols import OWN, find_protocol, refuse_no_sequence, refuse_other_task
 from clocs_core.plugins.catalogue import Catalogue, Offered
 from clocs_core.settings.options import field_types, plain, structure
 from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
@@ -45,17 +53,13 @@ class EvaluationPlan:
 
     settings: EvaluationSettings
     data: DataSettings
-    finetune: FinetuneSettings
+    protocol: ChosenProtocol
     scoring: ScoringSettings
     framing: Framing
     dataset: Chosen[Dataset]
     encoder: Pretrained
     task: Task
     metrics: tuple[Metric, ...]
-    protocol: Chosen[Protocol] = attrs.field(
-        default=attrs.Factory(lambda self: own_protocol(self.settings.protocol), takes_self=True)
-    )
-
     extras: Extras = attrs.field(factory=Extras)
 
     @property
@@ -65,11 +69,6 @@ class EvaluationPlan:
         return DataPlan(self.dataset, self.data, self.task, run)
 
     @property
-    def identifies(self) -> bool:
-        """Whether patients are identified, which needs no labels."""
-        return self.protocol.offer.name == IDENTIFICATION
-
-    @property
     def inits(self) -> tuple[str, ...]:
         """The inits that are evaluated; the last is always the control `random`."""
         return (self.encoder.init, RANDOM) if self.encoder.weights else (RANDOM,)
@@ -77,45 +76,15 @@ class EvaluationPlan:
     def sentence(self) -> str:
         """Describe the protocol for a reader of the report."""
         of = self.settings.fraction_of
-        offer = self.protocol.offer
-        share = f"a share F of the labelled training {'recordings' if (offer.rows, of) == ('record', 'frames') else of}"
-        if self.identifies:
-            return (
-                "The encoder is frozen, in eval mode. A recording is the mean of its representations. The first "
-                f"recording of each {self.scoring.part} patient, by name, is in a gallery; their others are searched "
-                "in it by the cosine. No label is used."
-            )
-        if offer.predict is not None:
-            options = ", ".join(f"{name} = {value}" for name, value in plain(self.protocol.options).items())
-            return f"{offer.summary.rstrip('.')}{f' ({options})' if options else ''}; it learns from {share}."
-        if offer.name in LINEAR_MODELS:
-            c = self.scoring.C
-            its = "its standardised representations"
-            if offer.rows == "record":
-                its = "the standardised means of its representations of each recording"
-            penalty = "C by the scores of validation patients" if c == "auto" else f"C = {c:g}"
-            return (
-                f"The encoder is frozen, in eval mode; a {kind_of(self.task).linear} (L2, {penalty}) on {its} "
-                f"is fitted to {share}."
-            )
-        loss = kind_of(self.task).loss
-        how = self.finetune
-        by_layer = f", times {how.layer_decay:g} from each block to the one before it" if how.layer_decay != 1 else ""
-        return (
-            f"All weights and a new linear head are trained on {share}: {loss}, {how.sentence()}{by_layer}, "
-            f"batches of {how.batch_size}, BatchNorm and dropout in training mode, at most {how.epochs} epochs, until "
-            f"more than {how.patience} have not lowered the loss of the whole validation part. The best weights are "
-            "scored."
-        )
+        rows = "recordings" if (self.protocol.offer.rows, of) == ("record", "frames") else of
+        share = f"a share F of the labelled training {rows}"
+        return self.protocol.sentence(self.task, share, self.scoring.part)
 
     def tables(self) -> Tables:
         """Return the effective settings as plain tables. They name the encoder by its file's hash, not its path."""
         encoder = self.encoder
         parts: dict[str, Any] = {"evaluation": self.settings, "data": self.data, "evaluate": self.scoring}
-        if self.protocol.offer.name == FINETUNE:
-            parts["finetune"] = self.finetune
-        if self.protocol.offer.predict is not None:
-            parts["protocol"] = self.protocol.options
+        parts |= self.protocol.tables()
         parts |= {"framing": self.framing, "dataset": self.dataset.options, "encoder": encoder.encoder.options}
         made = {name: plain(part) for name, part in parts.items()}
         if not self.scoring.metrics:
@@ -152,7 +121,8 @@ def resolve_evaluation(
     untrained = None if opened is not None else _architecture(catalogue, asked)
     protocol = find_protocol(catalogue, asked.protocol)
     classes: dict[str, type[Any]] = {"evaluation": EvaluationSettings, **_CORE, "dataset": dataset.options}
-    classes |= options_of(protocol)
+    if protocol.offer.predict is not None:
+        classes["protocol"] = protocol.offer.options
     if protocol.offer.name != FINETUNE:
         given = _to_protocol(protocol.offer, given)
         _refuse_training(protocol.offer, tables, given)
@@ -166,30 +136,30 @@ def resolve_evaluation(
     layers = layers.checked(classes, {name: item.offer.options for name, item in extras.items()})
     layers = set_seconds(layers, seconds, ("framing",))
     if untrained is not None:
-        chosen = Chosen(untrained.offer, layers.table("encoder", untrained.offer.options), untrained.owner)
-        opened = Pretrained(init=RANDOM, encoder=chosen, embedding_dim=asked.embedding_dim)
+        encoder = Chosen(untrained.offer, layers.table("encoder", untrained.offer.options), untrained.owner)
+        opened = Pretrained(init=RANDOM, encoder=encoder, embedding_dim=asked.embedding_dim)
     assert opened is not None
     core = {name: layers.table(name, cls) for name, cls in _CORE.items()}
     core["data"], task = settle(dataset, core["data"])
     refuse_idle_constant(core["data"], given)
     refuse_other_channels(opened.together, core["data"].channels)
     refuse_other_length(opened.frame_samples, core["framing"])
-    chosen_protocol = Chosen(protocol.offer, layers.table("protocol", protocol.offer.options), protocol.owner)
-    refuse_other_task(chosen_protocol, task)
+    with_options = Chosen(protocol.offer, layers.table("protocol", protocol.offer.options), protocol.owner)
+    chosen = choose_protocol(with_options, core["evaluate"], core["finetune"])
+    refuse_other_task(chosen, task)
     refuse_no_sequence(protocol.offer, opened.encoder.offer, catalogue)
-    if protocol.offer.name == IDENTIFICATION:
+    if not chosen.learns:
         _refuse_labels(asked, core["evaluate"])
     return EvaluationPlan(
         settings=attrs.evolve(asked, encoder=opened.encoder.offer.name, embedding_dim=opened.embedding_dim),
         data=core["data"],
-        finetune=core["finetune"],
+        protocol=chosen,
         scoring=core["evaluate"],
         framing=core["framing"],
         dataset=Chosen(dataset, layers.table("dataset", dataset.options)),
         encoder=opened,
         task=task,
         metrics=choose_metrics(catalogue, core["evaluate"].metrics, task),
-        protocol=chosen_protocol,
         extras=choose_extras(extras, layers),
     )
 
@@ -210,7 +180,7 @@ def own_evaluation(plan: Plan, part: EncoderPart, weights: dict[str, Tensor]) ->
             step=run.step,
         ),
         data=attrs.evolve(plan.data, channels=channels),
-        finetune=FinetuneSettings(),
+        protocol=LinearProtocol(offer=OWN[LINEAR], C=plan.evaluate.C),
         scoring=plan.evaluate,
         framing=plan.evaluate_framing,
         dataset=plan.dataset,
@@ -270,7 +240,7 @@ def _defaults(
     data, given: settings of the user, which may override the run's data paths.
     """
     ours = default_tables(dataset)
-    made: Tables = {"data": ours["data"], "finetune": ours["train"], "framing": plain(dataset.framing(1))}
+    made: Tables = {"data": ours["data"], "finetune": ours["train"], "framing": plain(framing_of(dataset, 1))}
     if opened is None:
         return made
     if opened.dataset == dataset.name:

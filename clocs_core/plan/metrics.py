@@ -11,10 +11,19 @@ from clocs_core.plugins.catalogue import Catalogue
 
 
 def choose_metrics(catalogue: Catalogue, asked: Sequence[str], task: Task) -> tuple[Metric, ...]:
-    """Return the metrics asked for, in this order, or all. Raises UnknownName, or SettingsError where none suits."""
+    """Return the metrics asked for, in this order, or all: one of each name, as a report has them.
+
+    Raises UnknownName, AmbiguousName, or SettingsError where none suits.
+    """
     if not asked:
-        return tuple(item.offer for item in catalogue.metrics)
+        return tuple(
+            catalogue.metrics.get(name).offer for name in dict.fromkeys(one.offer.name for one in catalogue.metrics)
+        )
     found = tuple(catalogue.metrics.get(name).offer for name in dict.fromkeys(asked))
+    if len({metric.name for metric in found}) < len(found):
+        raise SettingsError(
+            f"The metrics {', '.join(asked)} have a name in common, and a report has one score of a name. Ask for one."
+        )
     if not any(task.kind in metric.tasks for metric in found):
         others = [item.offer.name for item in catalogue.metrics if task.kind in item.offer.tasks]
         raise SettingsError(

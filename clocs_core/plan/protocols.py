@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
-from clocs_core.contracts.offers import Encoder, NoOptions
+from clocs_core.contracts.offers import Encoder
 from clocs_core.contracts.records import Task
 from clocs_core.contracts.result_offers import (
     FINETUNE,
@@ -15,7 +14,7 @@ from clocs_core.contracts.result_offers import (
     Protocol,
 )
 from clocs_core.errors import SettingsError
-from clocs_core.plan.data import Chosen
+from clocs_core.plan.chosen_protocol import ChosenProtocol
 from clocs_core.plugins.catalogue import Catalogue, Offered, Shelf
 from clocs_core.plugins.host import Plugin
 
@@ -45,12 +44,7 @@ def find_protocol(catalogue: Catalogue, name: str) -> Offered[Protocol]:
     return Shelf(Protocol, (*own, *shelf.offered), shelf.broken).get(name)
 
 
-def own_protocol(name: str) -> Chosen[Protocol]:
-    """Return one of core's protocols."""
-    return Chosen(OWN[name], NoOptions())
-
-
-def refuse_other_task(protocol: Chosen[Protocol], task: Task) -> None:
+def refuse_other_task(protocol: ChosenProtocol, task: Task) -> None:
     """Raise SettingsError where a protocol cannot be used for a task."""
     offer = protocol.offer
     if task.kind not in offer.tasks:
@@ -58,7 +52,7 @@ def refuse_other_task(protocol: Chosen[Protocol], task: Task) -> None:
             f"Protocol {offer.name!r} is for tasks of the kind {' and '.join(offer.tasks)}, and {task.name!r} is "
             f"of the kind {task.kind}. Choose another `protocol` or `task`."
         )
-    if offer.rows == "record" and task.per == "frame" and offer.name != IDENTIFICATION:
+    if protocol.learns and offer.rows == "record" and task.per == "frame":
         raise SettingsError(
             f"Protocol {offer.name!r} predicts recordings, and {task.name!r} has a label for each frame. Choose "
             "another `protocol` or `task`."
@@ -73,8 +67,3 @@ def refuse_no_sequence(protocol: Protocol, encoder: Encoder, catalogue: Catalogu
             f"Protocol {protocol.name!r} reads an encoder's sequence over time, and the encoder {encoder.name!r} has "
             f"none. Choose another `protocol`, or an encoder that has one ({able or 'none is installed'})."
         )
-
-
-def options_of(protocol: Offered[Protocol]) -> dict[str, type[Any]]:
-    """Return the table of a plugin's protocol with the class that reads it; none for core's own."""
-    return {} if protocol.offer.predict is None else {"protocol": protocol.offer.options}

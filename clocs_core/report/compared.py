@@ -49,7 +49,7 @@ class SettingRow:
 class ComparedScore:
     """A score of one side. With several seeds: their mean, the sd between them, and no interval.
 
-    weights: "own", or the controls: "random" and "class prior".
+    weights: "own", or the controls: "random", "chance" and "class prior".
     """
 
     letter: str

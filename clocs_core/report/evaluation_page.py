@@ -9,7 +9,7 @@ from clocs_core.report.blocks import Section, Table
 from clocs_core.report.page import SCORE_ORDER, show_toml
 from clocs_core.report.plain_page import comparison_table, render_sections, summary_section
 from clocs_core.report.tables import SCORE_HEADINGS, score_rows, show_number
-from clocs_core.report.times import show_duration, stage_times
+from clocs_core.report.times import show_duration, time_section, whole_time
 
 _CELLS = ("weights", "protocol", "labels F", "frames", "patients", "epochs", "best epoch", "steps", "time")
 
@@ -19,6 +19,8 @@ def render_evaluation(report: EvaluationReport, clinical: Sequence[Section] = ()
     summary = summary_section(report.scores, report.comparisons, report.notes)
     sections = [summary, _scores(report), *clinical, _classifiers(report)]
     sections += [_split(report), _left_out(report), settings_section(report.command, report.settings)]
+    if report.seconds:
+        sections.append(time_section(report.seconds))
     environment = Table(title="Environment", headings=(), rows=list(report.environment.items()))
     sections.append(Section(name="environment", title="Environment", tables=[environment]))
     facts = {
@@ -31,7 +33,7 @@ def render_evaluation(report: EvaluationReport, clinical: Sequence[Section] = ()
         "Encoder": f"{report.encoder.name}, {report.encoder.embedding_dim} numbers",
         "Pre-trained on": report.encoder.dataset or "nothing",
         **({"Finished": report.date} if report.date else {}),
-        **{f"Time to {stage}": shown for stage, shown in stage_times(report.seconds)},
+        **({"Time": whole_time(report.seconds)} if report.seconds else {}),
     }
     return render_sections(f"{report.init} on {report.dataset}: {report.protocol}", report.how, facts, sections)
 

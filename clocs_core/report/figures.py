@@ -10,7 +10,7 @@ import numpy as np
 
 from clocs_core.artifacts.metrics import EpochRow
 from clocs_core.contracts.events import EmbeddingMap, Picture
-from clocs_core.contracts.scores import Score
+from clocs_core.contracts.scores import RANDOM, Score
 from clocs_core.evaluation.distance_bins import PatientDistances
 from clocs_core.report.sheet import (
     BLUE,
@@ -163,13 +163,13 @@ def _draw_scores(axes: Axes, scores: Sequence[Score]) -> None:
 
 def _score_name(score: Score) -> str:
     name = initial_weights(score)
-    return name if score.protocol == "prior" else f"{name}, {score.protocol}, F = {score.label_fraction:g}"
+    return name if score.is_prior else f"{name}, {score.protocol}, F = {score.label_fraction:g}"
 
 
 def _colour_of(score: Score) -> str:
-    if score.protocol == "prior":
+    if score.is_prior:
         return GREY
-    return {"random": ORANGE, "supervised": GREEN}.get(score.init, BLUE)
+    return {RANDOM: ORANGE, "supervised": GREEN}.get(score.init, BLUE)
 
 
 def _evenly(count: int, most: int) -> NDArray[np.intp]:

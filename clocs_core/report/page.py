@@ -32,7 +32,7 @@ from clocs_core.report.tables import (
     verdict,
     wide_score_rows,
 )
-from clocs_core.report.times import stage_times
+from clocs_core.report.times import time_section, whole_time
 
 T = TypeVar("T")
 
@@ -96,7 +96,8 @@ def render(
         pictures=_by_section(pictures),
         sections=sections,
         clinical=clinical,
-        times=stage_times(report.seconds),
+        whole_time=whole_time(report.seconds),
+        time=time_section(report.seconds),
     )
 
 
@@ -136,8 +137,7 @@ def _by_section(pictures: Sequence[Picture]) -> dict[str, list[Picture]]:
 def _whisker(score: Score) -> _Whisker | None:
     if not 0 <= score.low <= score.value <= score.high <= 1:  # also for NaN
         return None
-    is_control = score.protocol == "prior" or score.init == "random"
-    return _Whisker(100 * score.low, 100 * (score.high - score.low), 100 * score.value, is_control)
+    return _Whisker(100 * score.low, 100 * (score.high - score.low), 100 * score.value, score.is_control)
 
 
 def _epoch_cells(row: EpochRow) -> list[str]:

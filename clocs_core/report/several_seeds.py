@@ -7,7 +7,7 @@ from clocs_core.report.blocks import Section, Table
 from clocs_core.report.evaluation_page import settings_section
 from clocs_core.report.plain_page import comparison_table, render_sections, summary_section
 from clocs_core.report.tables import show_number
-from clocs_core.report.times import stage_times
+from clocs_core.report.times import time_section, whole_time
 
 SEEDS_HEADINGS = ("weights", "mean", "sd", "95 % interval", "metric", "level", "protocol", "labels F")
 
@@ -61,6 +61,8 @@ def render_seeds(report: SeedsReport) -> str:
     table = Table(title="Runs", headings=("report", "best epoch"), rows=runs)
     sections.append(Section(name="runs", title="Runs", sentences=["Each seed is a whole run."], tables=[table]))
     sections.append(settings_section(report.command, report.settings))
+    if report.seconds:
+        sections.append(time_section(report.seconds, _DOING))
     names = ", ".join(map(str, report.seeds))
     facts = {
         "Method": report.method,
@@ -68,7 +70,7 @@ def render_seeds(report: SeedsReport) -> str:
         "Task": report.task or "none",
         "Seeds": names,
         **({"Finished": report.date} if report.date else {}),
-        **{f"Time to {_DOING.get(stage, stage)}": shown for stage, shown in stage_times(report.seconds)},
+        **({"Time": whole_time(report.seconds)} if report.seconds else {}),
     }
     return render_sections(f"{report.method} on {report.dataset}: seeds {names}", over_what(report), facts, sections)
 

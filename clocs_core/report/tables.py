@@ -13,7 +13,7 @@ from clocs_core.contracts.scores import Comparison, Score
 if TYPE_CHECKING:
     from clocs_core.artifacts.reports import RetrievalRow
 
-SCORE_HEADINGS = ("protocol", "init", "labels F", "metric", "level", "value", "95 % interval")
+SCORE_HEADINGS = ("protocol", "weights", "labels F", "metric", "level", "value", "95 % interval")
 COMPARISON_HEADINGS = ("a", "b", "protocol", "labels F", "metric", "level", "a - b", "95 % interval", "reading", "p")
 RETRIEVAL_HEADINGS = (
     "right is",

@@ -42,12 +42,15 @@ def option(
     check: tuple[Callable[[T], bool], str] | None = None,
     choices: tuple[T, ...] = (),
     equivalent: bool = False,
+    reads: bool = True,
     metavar: str = "",
 ) -> T:
     """Declare a field of an options class: its default, one line of help, and a rule as (predicate, "be positive").
 
     equivalent: for a Literal whose choices compute the same in different ways, the first after "auto" being the
-    specification; `clocs verify` compares them. metavar: the word for the value in help texts, such as HZ.
+    specification; `clocs verify` compares them. reads: whether the signals that a data set loads may depend on it; all
+    values of one that only says who is in which part, or has which label, share prepared frames. metavar: the word for
+    the value in help texts, such as HZ.
     """
 
     def obeys(instance: object, attribute: attrs.Attribute[T], value: T) -> None:
@@ -56,7 +59,7 @@ def option(
         if check is not None and not check[0](value):
             raise ValueError(f"{attribute.name} must {check[1]}, got {_in_words(value)}")
 
-    about = {"help": help, "choices": choices, "equivalent": equivalent, "metavar": metavar}
+    about = {"help": help, "choices": choices, "equivalent": equivalent, "reads": reads, "metavar": metavar}
     made: T = attrs.field(default=default, validator=obeys, metadata=about)
     return made
 
@@ -71,6 +74,11 @@ def _in_words(value: object) -> str:
 def help_of(field: attrs.Attribute[Any]) -> str:
     """Return the help text of a field made by `option`, or ""."""
     return str(field.metadata.get("help", ""))
+
+
+def options_that_read(options: object) -> dict[str, object]:
+    """Return the options of a data set that its signals may depend on."""
+    return attrs.asdict(options, filter=lambda field, _: field.metadata.get("reads", True))  # type: ignore[arg-type]
 
 
 def metavar_of(field: attrs.Attribute[Any], kind: Any) -> str:

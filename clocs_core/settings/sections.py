@@ -13,7 +13,7 @@ from clocs_core.settings.options import option, plain
 
 
 def _up_to(most: float) -> tuple[Callable[[float], bool], str]:
-    """A rule for positive numbers; beyond `most`, a slip of the hand is likelier than a wish."""
+    """Build a rule for positive numbers. A value above `most` is probably a typing error."""
     return (lambda value: 0 < value <= most, f"be positive and at most {most:,}")
 
 

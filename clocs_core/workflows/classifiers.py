@@ -12,19 +12,12 @@ from clocs_core.artifacts.classifier import save_classifier
 from clocs_core.artifacts.evaluation_folder import Controls, EvaluationFolder, Finished
 from clocs_core.artifacts.predictions import Classifier
 from clocs_core.artifacts.tensors import read_tensors
-from clocs_core.contracts.result_offers import (
-    FINETUNE,
-    IDENTIFICATION,
-    LINEAR,
-    LINEAR_RECORD,
-    PRIOR,
-)
-from clocs_core.contracts.scores import CHANCE
 from clocs_core.data.cohort import Cohort
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.classifiers import ClassifierMaker, list_classifiers
 from clocs_core.evaluation.controls import control_facts, control_name, digest_rows, is_control
 from clocs_core.files import write_atomically
+from clocs_core.plan.chosen_protocol import ChosenProtocol
 from clocs_core.progress import COMMAND, Display
 from clocs_core.settings.options import plain
 from clocs_core.workflows.environment import now
@@ -49,6 +42,10 @@ class KeptClassifiers:
     kept: dict[Classifier, Finished] = attrs.field(factory=dict, init=False)  # read from their files
     earlier: dict[Classifier, float] = attrs.field(factory=dict, init=False)
 
+    @property
+    def _protocol(self) -> ChosenProtocol:
+        return self.maker.plan.protocol
+
     def finish_all(self) -> dict[Classifier, Finished]:
         """Train the missing classifiers, then read all of them from their files, in the order of the report.
 
@@ -63,11 +60,11 @@ class KeptClassifiers:
         busy: list[Classifier] = []
         # Sorted by init, so that each encoder embeds once; controls last, because another process may be making them.
         for number, key in enumerate(sorted(missing, key=lambda key: (is_control(key), key[1])), start=1):
-            self.show.stage(f"{_say(key)} ({number} of {len(missing)})")
+            self.show.stage(f"{self._protocol.say(key)} ({number} of {len(missing)})")
             if not self._finish(key, names.get(key), wait=False):
                 busy.append(key)
         for number, key in enumerate(busy, start=1):
-            self.show.stage(f"waiting for another process: {_say(key)} ({number} of {len(busy)})")
+            self.show.stage(f"waiting for another process: {self._protocol.say(key)} ({number} of {len(busy)})")
             self._finish(key, names.get(key), wait=True)
         self._read_back(keys)
         return {key: self.kept[key] for key in keys}
@@ -135,7 +132,7 @@ class KeptClassifiers:
             input_channels=encoder.inputs,
             frame_samples=plan.framing.frame_samples,
             embedding_dim=encoder.embedding_dim,
-            frame_rate=prepared.frame_rate,
+            frame_rate=prepared.frame_rate or prepared.stretched_rate,
             channels=cohort.channels,
             recorded=prepared.channels,
             unit=prepared.unit,
@@ -160,39 +157,23 @@ class KeptClassifiers:
             if finished is None:
                 return False
             weights = control.classifier(key[1], key[2])
-            if key[0] == FINETUNE:
+            if self._protocol.trains(key):
                 self._save_weights(key, read_tensors(weights)[0])
         except RunFolderError as problem:
             self.show.warn(f"{problem} It is made again.")
             return False
         self.folder.take_over(key, control)
         self.kept[key] = finished
-        self.show.say(f"{_say(key)}: taken from {control.path}")
+        self.show.say(f"{self._protocol.say(key)}: taken from {control.path}")
         return True
 
     def _share(self, key: Classifier, control: EvaluationFolder) -> None:
         """Copy a control to the shared folder: its weights first, its summary last."""
         source, target = (one.classifier(key[1], key[2]) for one in (self.folder, control))
         try:
-            if key[0] == FINETUNE:
+            if self._protocol.trains(key):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(target, source.read_bytes())
             control.take_over(key, self.folder)
         except OSError as problem:  # not fatal: this evaluation has its own copy
             self.show.warn(f"The control could not be kept in {control.path}: {problem.strerror or problem}.")
-
-
-_DOING = {
-    LINEAR: "linear evaluation of {}",
-    LINEAR_RECORD: "linear evaluation of recordings by {}",
-    FINETUNE: "fine-tuning {}",
-    PRIOR: "class prior",
-}
-_WITHOUT_LABELS = {IDENTIFICATION: "patient identification by {}", CHANCE: "chance"}
-
-
-def _say(key: Classifier) -> str:
-    protocol, init, fraction = key
-    if protocol in _WITHOUT_LABELS:
-        return _WITHOUT_LABELS[protocol].format(init)
-    return f"{_DOING.get(protocol, protocol + ' on {}').format(init)}, F = {fraction:g}"

@@ -14,8 +14,8 @@ from string import ascii_uppercase
 import attrs
 
 from clocs_core.artifacts.results import Candidate, Group, group_by_seed, open_candidate
-from clocs_core.artifacts.several_seeds import run_folders
-from clocs_core.contracts.scores import RANDOM, Score
+from clocs_core.artifacts.several_seeds import notes_of_seeds, run_folders
+from clocs_core.contracts.scores import CHANCE, RANDOM, Score
 from clocs_core.errors import SettingsError, UnknownName, neighbours
 from clocs_core.plugins.catalogue import Catalogue
 from clocs_core.progress import Display
@@ -87,7 +87,7 @@ def _notes(group: Group) -> tuple[str, ...]:
     seeds_of = [one.seed for one in group]
     again = sorted({seed for seed in seeds_of if seeds_of.count(seed) > 1})
     twice = (f"Seed {again[0]} is there more than once: the sd is too small.",) if again else ()
-    return (*twice, *(note for one in group for note in one.notes))
+    return (*twice, *notes_of_seeds([(one.seed, one.notes) for one in group]))
 
 
 def _settings_that_differ(groups: Sequence[Group]) -> tuple[SettingRow, ...]:
@@ -111,23 +111,26 @@ def _settle(wanted: Wanted, scores: Sequence[Score]) -> Wanted:
     metrics = list(dict.fromkeys(score.metric for score in scores))
     levels = list(dict.fromkeys(str(score.level) for score in scores))
     fractions = sorted({score.label_fraction for score in scores})
+    named = {f"{one:g}": one for one in fractions}  # as they are shown
     for what, asked, there in (("metric", wanted.metrics, metrics), ("level", wanted.levels, levels)):
         for name in asked:
             if name not in there:
                 raise UnknownName(f"None of the reports has the {what} {name!r}.{neighbours(name, there)}")
     for one in wanted.fractions:
-        if one not in fractions:
-            shown = ", ".join(f"{f:g}" for f in fractions) or "no score at all"
+        if f"{one:g}" not in named:
+            shown = ", ".join(named) or "no score at all"
             raise SettingsError(f"None of the reports has scores at F = {one:g}; there is {shown}.")
     return Wanted(
-        wanted.metrics or tuple(metrics[:1]), wanted.levels or tuple(levels), wanted.fractions or tuple(fractions)
+        wanted.metrics or tuple(metrics[:1]),
+        wanted.levels or tuple(levels),
+        tuple(named[f"{one:g}"] for one in wanted.fractions) or tuple(fractions),
     )
 
 
 def _scores(groups: Sequence[Group], named: Sequence[Compares], wanted: Wanted) -> list[ComparedScore]:
     found = []
     for fraction, metric, level in product(wanted.fractions, wanted.metrics, wanted.levels):
-        for weights in ("own", RANDOM, "class prior"):
+        for weights in ("own", RANDOM, CHANCE, "class prior"):
             for name, group in zip(named, groups, strict=True):
                 mine = [
                     score
@@ -144,7 +147,7 @@ def _scores(groups: Sequence[Group], named: Sequence[Compares], wanted: Wanted) 
 def _weights(one: Candidate, score: Score) -> str:
     if one.is_own(score):
         return "own"
-    return "class prior" if score.protocol == "prior" else score.init
+    return "class prior" if score.is_prior else score.init
 
 
 def _score_of(letter: str, weights: str, mine: Sequence[Score]) -> ComparedScore:

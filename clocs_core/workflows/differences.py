@@ -16,7 +16,7 @@ from clocs_core.artifacts.results import Candidate, Group
 from clocs_core.contracts.result_offers import Metric
 from clocs_core.contracts.scores import Comparison
 from clocs_core.evaluation.bootstrap import Interval, bootstrap
-from clocs_core.evaluation.identification import RECALLS
+from clocs_core.evaluation.identification import find_recall
 from clocs_core.evaluation.over_seeds import difference_over_seeds
 from clocs_core.evaluation.pairing import predictions_at, why_not_same
 from clocs_core.evaluation.permutation import permutation_p
@@ -68,7 +68,7 @@ def find_differences(
 
 
 def _metric(name: str, catalogue: Catalogue) -> Metric:
-    return next((one for one in RECALLS if one.name == name), None) or catalogue.metrics.get(name).offer
+    return find_recall(name) or catalogue.metrics.get(name).offer
 
 
 def _why_not_paired(pair: tuple[Group, Group], level: str) -> str:
@@ -175,7 +175,7 @@ def _rows(one: Candidate, fraction: float, level: str) -> Predictions | None:
 
 
 def _in_order(group: Group) -> Group:
-    return tuple(sorted(group, key=lambda one: one.seed))
+    return tuple(sorted(group, key=lambda one: (one.seed, str(one.settings.get("evaluation.seed", "")))))
 
 
 def _comparison(
@@ -192,7 +192,7 @@ def _comparison(
         difference=gain.value,
         low=gain.low,
         high=gain.high,
-        seeds=min(len(a.seeds), len(b.seeds)),
+        seeds=min(len(set(a.seeds)), len(set(b.seeds))),
         better=metric.better,
         p=p,
     )

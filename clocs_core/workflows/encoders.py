@@ -69,7 +69,7 @@ def _card(ready: Ready, part: EncoderPart, count: int, versions: dict[str, str])
         constant=plan.data.constant,
         pretrain_framing=plan.pretrain_framing,
         framing=plan.evaluate_framing,
-        frame_rate=cohort.evaluate.frame_rate,
+        frame_rate=cohort.evaluate.frame_rate or cohort.evaluate.stretched_rate,
         task=plan.task,
         split_hash=cohort.split.hash,
         settings=plan.tables(),

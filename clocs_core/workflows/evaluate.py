@@ -28,7 +28,7 @@ from clocs_core.artifacts.predictions import (
     PredictedRows,
     Predictions,
     predicted_rows,
-    read_predicted_rows,
+    read_rows_of,
     save_predictions,
 )
 from clocs_core.artifacts.reports import Curve, EncoderSummary, EvaluationReport
@@ -117,8 +117,8 @@ def _as_event(report: EvaluationReport, folder: Path | None) -> EvaluationDone:
 
 
 def _maker(ready: ReadyEvaluation, around: Surroundings) -> ClassifierMaker:
-    show, epochs = around.show, ready.plan.finetune.epochs
-    watch = Watch(around.clock, show.tick, lambda done: show.epoch(done, epochs), show.warn)
+    show = around.show
+    watch = Watch(around.clock, show.tick, show.epoch, show.warn)
     return ClassifierMaker(ready.plan, ready.frames, ready.scoring, ready.device, watch, around.group)
 
 
@@ -143,8 +143,9 @@ def _in_folder(
         evaluation = score_predictions(_predicted(finished), RANDOM, ready.scoring, show.tick)
         names = _names(ready)
         evaluation = attrs.evolve(evaluation, clinical=_clinical(ready, finished, names))
+        digest = ""
         if evaluation.predicted:
-            save_predictions(evaluation.predicted, *names, folder.predictions, _beside(ready))
+            digest = save_predictions(evaluation.predicted, *names, folder.predictions, _beside(ready))
         report = attrs.evolve(
             _report(ready, tables, finished, evaluation, versions, heard),
             seconds={
@@ -152,12 +153,13 @@ def _in_folder(
                 "train": trained - prepared + sum(kept.earlier.values()),
                 "score": clock() - trained,
             },
+            predictions_sha256=digest,
         )
         with drawing_beside(ready.device, plan.scoring.pictures) as drawing:
             shown = begin_clinical(report.clinical, plan.dataset, ready.cohort, show.warn, drawing)()
         folder.finish_all(report, render_evaluation(report, shown))
     around.evaluated(_as_event(report, folder.path))
-    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
+    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names, _beside(ready)))
 
 
 def _in_memory(
@@ -169,7 +171,7 @@ def _in_memory(
     names = ready.frames.store.patients, ready.frames.store.records
     evaluation = attrs.evolve(evaluation, clinical=_clinical(ready, finished, names))
     report = _report(ready, tables, finished, evaluation, versions, heard)
-    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names))
+    return FinishedEvaluation(report, predicted_rows(evaluation.predicted, *names, _beside(ready)))
 
 
 def _predicted(finished: Mapping[Classifier, Finished]) -> dict[Classifier, Predictions]:
@@ -180,7 +182,7 @@ def _clinical(
     ready: ReadyEvaluation, finished: Mapping[Classifier, Finished], names: tuple[Sequence[str], Sequence[str]]
 ) -> Clinical | None:
     """Compute the results for clinicians. names: of patients and records, by their numbers in the predictions."""
-    if ready.plan.identifies:
+    if not ready.plan.protocol.learns:
         return None
     summaries = {key: one.summary for key, one in finished.items()}
     return clinical_results(_predicted(finished), summaries, ready.frames, ready.cohort, ready.scoring, names)
@@ -190,13 +192,13 @@ def _read_again(folder: EvaluationFolder, show: Display) -> FinishedEvaluation:
     """Read the finished report; delete intermediate files that a killed process may have left."""
     folder.clear()
     show.say(f"{folder.path} is finished; this is what it found")
-    rows = read_predicted_rows(folder.predictions) if folder.predictions.exists() else None
-    return FinishedEvaluation(folder.read_report(), rows)
+    report = folder.read_report()
+    return FinishedEvaluation(report, read_rows_of(folder.predictions, report.predictions_sha256))
 
 
 def _beside(ready: ReadyEvaluation) -> dict[str, NDArray[Any]]:
     """Return the names of the columns of the predictions and, where these are of frames, where each lies."""
-    if ready.plan.identifies:
+    if not ready.plan.protocol.learns:
         return {"classes": np.array([metric.name for metric in RECALLS])}
     return ready.frames.places(ready.plan.scoring.part, ready.cohort)
 
@@ -205,7 +207,7 @@ def _names(ready: ReadyEvaluation) -> tuple[list[str], list[str]]:
     """Return the sorted patients and records of the scored rows; predictions read from a file are numbered by them."""
     part, store = ready.plan.scoring.part, ready.frames.store
     rows = ready.frames.rows[part]
-    if ready.plan.identifies:
+    if not ready.plan.protocol.learns:
         recordings = ready.frames.recordings(part)
         rows = recordings.take(line_up(recordings, store.records).probes)
     return sorted({store.patients[n] for n in rows.patient}), sorted({store.records[n] for n in rows.record})

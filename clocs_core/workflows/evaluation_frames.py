@@ -60,13 +60,13 @@ def prepare_evaluation(plan: EvaluationPlan, around: Surroundings) -> ReadyEvalu
     scoring = Scoring(
         plan.task,
         plan.dataset.offer.name,
-        RECALLS if plan.identifies else plan.metrics,
+        plan.metrics if plan.protocol.learns else RECALLS,
         plan.scoring,
         plan.data.split_seed,
         device,
         plan.protocol.offer.rows,
     )
-    if not plan.identifies:
+    if plan.protocol.learns:
         _refuse_no_score(cohort, scoring)
     refuse_other_task(plan.protocol, plan.task)  # again: the task may be known from the files alone
     refuse_other_channels(plan.encoder.together, cohort.channels)
@@ -75,12 +75,12 @@ def prepare_evaluation(plan: EvaluationPlan, around: Surroundings) -> ReadyEvalu
         build_encoder(plan.encoder, plan.framing.frame_samples, plan.settings.seed, False, device)
     normalise = normaliser(data.normalise, data.constant)
     frames = list_labelled_frames(cohort, bool(plan.encoder.together), normalise, device)
-    if plan.identifies:
-        part = plan.scoring.part
-        refuse_single_recordings(frames.recordings(part), frames.store.records, plan.dataset.offer.name, part)
-    else:
+    if plan.protocol.learns:
         needed: tuple[Part, ...] = plan.scoring.parts
         refuse_unlabelled(frames, (*needed, "validation") if plan.protocol.offer.validation else needed)
+    else:
+        part = plan.scoring.part
+        refuse_single_recordings(frames.recordings(part), frames.store.records, plan.dataset.offer.name, part)
     leaks = certified_audit(cohort.evaluate, cohort.split, device)
     show.say(_found(plan, cohort, frames))
     notes = (*_notes(asked, cohort, leaks), *scale_notes)
@@ -120,7 +120,22 @@ def _notes(plan: EvaluationPlan, cohort: Cohort, leaks: Audit) -> tuple[str, ...
                 f"The encoder was pre-trained with {name}={before} and is evaluated with {name}={here[name]}; "
                 f"`{name}={before!r}` keeps to the first."
             )
-    return (*notes, *part_notes(plan.scoring.part), *leak_notes(leaks))
+    return (*notes, *_time_notes(plan, cohort), *part_notes(plan.scoring.part), *leak_notes(leaks))
+
+
+def _time_notes(plan: EvaluationPlan, cohort: Cohort) -> tuple[str, ...]:
+    """Note where frames last longer or shorter than in pre-training, since recordings have another rate.
+
+    A transfer to a data set with a time scale of its own follows that, as in the paper.
+    """
+    then, here, samples = plan.encoder.frame_rate, cohort.evaluate.frame_rate, plan.framing.frame_samples
+    follows_own = plan.encoder.dataset != plan.dataset.offer.name and plan.dataset.offer.has_time_scale
+    if not plan.encoder.weights or follows_own or not then or not here or then == here:
+        return ()
+    return (
+        f"A frame lasts {samples / here:g} s, and lasted {samples / then:g} s in pre-training. "
+        f"`framing.sampling_rate={then:g}` resamples the recordings, so that it lasts as long.",
+    )
 
 
 def _seen_before(plan: EvaluationPlan, cohort: Cohort) -> tuple[str, ...]:

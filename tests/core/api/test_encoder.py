@@ -178,6 +178,19 @@ def test_what_cannot_be_used_is_nan_and_told_of(encoders):
     assert np.isfinite(found.embedding[[0, 0, 1], [0, 1, 0]]).all()
 
 
+def test_masked_samples_are_missing_ones(encoders):
+    """They were embedded with whatever lay under the mask."""
+    signal = noise(1, 5000)
+    masked = np.ma.MaskedArray(signal, mask=np.zeros(signal.shape, dtype=bool))
+    masked[0, 3000:3010] = np.ma.masked
+    with pytest.warns(clocs.ClocsWarning, match="The signal: dropped 1: 1 NaN"):
+        found = encoders["one"].embed(masked, sampling_rate=500, channels=["II"])
+    assert np.isnan(found.embedding[1, 0]).all()
+    np.testing.assert_array_equal(
+        found.embedding[0], encoders["one"].embed(signal[:, :2500], sampling_rate=500, channels=["II"]).embedding[0]
+    )
+
+
 @pytest.mark.parametrize("name", ["PLETH", "V9", "MLII"])
 def test_a_channel_that_it_never_saw_is_embedded_only_where_it_is_meant(encoders, name):
     """An encoder of ECG leads answers a pulse wave with numbers, too."""

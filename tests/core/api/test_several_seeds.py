@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,16 @@ def test_a_seed_that_fails_costs_a_warning_and_no_other_seed(data: clocs.Recordi
 def test_a_number_of_seeds_that_makes_no_sense_is_refused(data: clocs.Recordings) -> None:
     with pytest.raises(clocs.SettingsError, match=r"`seeds=0` is the number of seeds to run"):
         clocs.pretrain_seeds("cmsc", data, seeds=0, **ARGUMENTS)
+
+
+def test_seeds_of_a_number_are_summarised_though_a_control_has_no_rank(data: clocs.Recordings, tmp_path: Path) -> None:
+    """The control without a signal predicts one number for all, whose rank correlation is not defined."""
+    ages = [40.0 + 10 * (int(patient) % 3) for patient in range(len(data))]
+    numbers = clocs.Recordings(
+        data._samples, patients=data.patients, labels=ages, sampling_rate=100, channels=data.channels, numbers=True
+    )
+    found = clocs.pretrain_seeds("cmsc", numbers, seeds=2, out=tmp_path / "s", **ARGUMENTS)
+    spread = {(one.protocol, one.metric): one.sd for one in found.record.scores if one.level == "record"}
+    assert math.isnan(spread["prior", "spearman"])
+    assert spread["linear", "mae"] >= 0
+    assert "n/a" in (tmp_path / "s" / "summary.html").read_text()

@@ -129,7 +129,7 @@ def test_pages_are_made_from_what_was_exported_without_the_runs(
     (place / "out").rename(place / "gone")
     capsys.readouterr()
     assert clocs("grid", "page", "files", "--pages", "pages", "--asked", "paper.toml") == 0
-    assert "linear-main: Cells: 4 made of 4 asked for.\nmore-with-less: Cells: 0 made of 16" in capsys.readouterr().out
+    assert "linear-main: 4 of 4 cells are made.\nmore-with-less: 0 of 16 cells" in capsys.readouterr().out
     assert "| cmsc | 0." in (place / "pages" / "linear-main.md").read_text()
 
 
@@ -158,6 +158,28 @@ def test_a_dry_run_lists_cells_and_writes_nothing(place: Path, capsys: pytest.Ca
     assert clocs("grid", "run", "mine.toml", "--axis", "seed=5", "--dry-run") == 0
     assert capsys.readouterr().out.count("missing") == 2
     assert not (place / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), ("auroc", "frame")),
+        (("--axis", "protocol=linear-record"), ("auroc", "record")),
+        (("--axis", "protocol=linear,linear-record"), ("auroc", "frame")),
+        (("--axis", "protocol=patient-identification"), ("recall_at_1", "record")),
+        (("--axis", "protocol=patient-identification", "--metric", "recall_at_5"), ("recall_at_5", "record")),
+        (("--axis", "protocol=linear-record", "--metric", "f1", "--level", "frame"), ("f1", "frame")),
+    ],
+)
+def test_a_protocol_of_recordings_is_shown_by_its_own_scores(
+    place: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], expected: tuple[str, str]
+) -> None:
+    """Its rows were empty: they were asked for scores of frames, or for a metric that it does not have."""
+    seen = []
+    monkeypatch.setattr("clocs_core.grids.carry_out.find_work", lambda grid, out: seen.append(grid.measure))
+    monkeypatch.setattr("clocs_core.grids.carry_out.say_work", lambda *_: "")
+    assert clocs("grid", "run", "mine.toml", *words, "--dry-run") == 0
+    assert [measure.of for measure in seen] == [expected]
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,16 @@ def test_a_finished_folder_says_so(place: Path, capsys: Any) -> None:
     assert f"is finished: see {place / 'two' / 'summary.html'}" in capsys.readouterr().out
 
 
+def test_a_seed_whose_folder_was_removed_is_made_again(place: Path, tmp_path: Path, capsys: Any) -> None:
+    """As the advice for a damaged one says; the summary alone said that all is there."""
+    folder = shutil.copytree(place / "two", tmp_path / "two")
+    lost, *_ = sorted(path for path in folder.iterdir() if path.name.startswith("seed") and path.is_dir())
+    before = json.loads((lost / "report.json").read_text())["scores"]
+    shutil.rmtree(lost)
+    assert main(["run", "--resume", str(folder)], points()) == 0
+    assert json.loads((lost / "report.json").read_text())["scores"] == before
+
+
 def test_a_seed_that_fails_is_named_and_gives_the_exit_code_and_resuming_makes_it(
     place: Path, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,7 +205,7 @@ def test_the_time_of_the_whole_command_is_told_and_kept(demo: Path, tmp_path: Pa
     summary = json.loads((k / "summary.json").read_text())
     assert list(summary["seconds"]) == ["start", "prepare", "runs", "summarise"]
     assert time_lines(summary["seconds"]) in said
-    assert "<dt>Time to make the runs</dt>" in (k / "summary.html").read_text()
+    assert '<td class="">make the runs</td>' in (k / "summary.html").read_text()
 
 
 def _fail(*_: object) -> None:

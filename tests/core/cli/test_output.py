@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from io import BytesIO, StringIO, TextIOWrapper
+
 from fake_runs import points
 
 from clocs_core.cli.main import main
-from clocs_core.cli.output import echo
+from clocs_core.cli.output import echo, show_all_characters
 
 
 def test_control_characters_are_shown_escaped(capsys):
@@ -21,3 +23,13 @@ def test_an_error_shows_the_name_of_a_file_escaped(capsys, tmp_path):
     found = capsys.readouterr()
     assert "\\u001b]0;owned\\u0007" in found.err
     assert "\x1b" not in found.out + found.err
+
+
+def test_a_character_that_the_terminal_cannot_encode_is_escaped():
+    """Printing ended half-way, with an error that was blamed on clocs."""
+    raw = BytesIO()
+    stream = TextIOWrapper(raw, encoding="ascii")
+    show_all_characters(stream, StringIO())
+    stream.write("0.5 µV of Müller\n")
+    stream.flush()
+    assert raw.getvalue() == b"0.5 \\xb5V of M\\xfcller\n"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import pytest
+from fake_offers import tiny
 from fake_plugins import fake_point
 
 import clocs_core.workflows.pretrain
@@ -64,6 +66,27 @@ def test_a_plugin_is_named_if_the_error_is_in_its_code(capsys: pytest.CaptureFix
     assert f"report it to the authors of the plugin {__name__!r}, with" in capsys.readouterr().err
 
 
+def leave(*_: object) -> NoReturn:
+    raise SystemExit(3)
+
+
+def test_a_plugin_that_leaves_python_inside_a_command_of_core_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without this, the command ends with the plugin's code and without a word."""
+    plugin = fake_point(__name__, clocs_datasets=lambda: [tiny(scan=leave)])
+    assert main(["data", "show", "tiny", "--root", str(tmp_path)], [plugin]) == 1
+    said = capsys.readouterr().err
+    assert "SystemExit: 3" in said
+    assert f"report it to the authors of the plugin {__name__!r}, with" in said
+
+
+def test_a_command_of_a_plugin_may_end_with_a_code_of_its_own() -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(leave)
+    assert caught.value.code == 3
+
+
 def test_an_io_error_names_its_file_and_the_room_on_a_full_disk(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,3 +116,11 @@ def test_without_any_file_there_is_no_guess() -> None:
         raise problem
     assert file_at_hand(problem) is None
     assert describe_io(problem).startswith("I/O error while preparing recordings: Invalid argument.")
+
+
+def test_a_data_folder_that_cannot_be_made_is_told_with_the_flag_that_names_another(monkeypatch, tmp_path):
+    """A user of a container may have no home folder that keeps anything."""
+    monkeypatch.setenv("CLOCS_DATA", str(tmp_path / "home" / "data"))
+    told = describe_io(PermissionError(13, "Permission denied", str(tmp_path / "home")))
+    assert told.endswith("Name another data folder with --data-root, or by CLOCS_DATA.")
+    assert "data-root" not in describe_io(PermissionError(13, "Permission denied", str(tmp_path / "other")))

@@ -13,6 +13,7 @@ import torch
 from fake_frames import FRAME, TASK
 from fake_offers import FlatOptions, build_flat, flat, hit_rate
 from finetune_oracle import DIM
+from own_protocols import own_protocol
 
 from clocs_core import Answer, NoOptions, Protocol, seeds
 from clocs_core.artifacts.predictions import Predictions
@@ -24,6 +25,7 @@ from clocs_core.evaluation.label_fractions import choose_rows
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
 from clocs_core.evaluation.linear import linear, prior
 from clocs_core.evaluation.scoring import Scoring
+from clocs_core.plan.chosen_protocol import OfferedProtocol
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.plan.pretrained import Pretrained
@@ -32,7 +34,7 @@ from clocs_core.train.normalise import leave
 
 CPU = torch.device("cpu")
 METRICS = (Metric(name="hits", summary="hit rate", score=hit_rate, tasks=("one_of",)),)
-WATCH = Watch(itertools.count().__next__, lambda done, total: None, lambda epoch: None, pytest.fail)
+WATCH = Watch(itertools.count().__next__, lambda done, total: None, lambda epoch, epochs: None, pytest.fail)
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +46,12 @@ def plan(init="method", fractions=(0.5, 1.0), c=1.0, **settings):
     """The evaluation of an encoder with weights of its own."""
     torch.manual_seed(7)
     network = build_flat(FlatOptions(), 1, FRAME, DIM)
+    scoring = ScoringSettings(label_fraction=fractions, C=c)
     return EvaluationPlan(
         settings=EvaluationSettings(**settings),
         data=DataSettings(),
-        finetune=FinetuneSettings(epochs=1),
-        scoring=ScoringSettings(label_fraction=fractions, C=c),
+        protocol=own_protocol(settings.get("protocol", "linear"), scoring, FinetuneSettings(epochs=1)),
+        scoring=scoring,
         framing=Framing(frame_samples=FRAME),
         dataset=None,
         encoder=Pretrained(
@@ -87,14 +90,14 @@ def test_embeddings_are_computed_once_per_init_and_shared_by_all_fractions(frame
         calls.append(len(instances))
         return embed(encoder, store, instances, *more)
 
-    monkeypatch.setattr("clocs_core.evaluation.classifiers.embed", count)
+    monkeypatch.setattr("clocs_core.evaluation.embedded_rows.embed", count)
     wanted = plan()
     made = maker(frames, wanted)
     found = {key: made.make(key)[0] for key in list_classifiers(wanted)}
     train, test = len(frames.parts["train"]), len(frames.whole["test"])
     held_out = len(frames.parts["validation"])  # to choose thresholds on
     assert calls == [train, test, held_out] * 2  # of the method, then of the control; none for the class prior
-    made.embed_scored("method")
+    made.rows.whole("method")
     assert len(calls) == 6
     half, whole = found["linear", "method", 0.5].summary, found["linear", "method", 1.0].summary
     assert (half.frames, whole.frames) == (train // 2, train)
@@ -135,7 +138,7 @@ def test_the_protocol_of_a_plugin_is_asked_once_for_scored_and_validation_rows(f
         return Answer(grown / grown.sum(1, keepdims=True))
 
     offer = Protocol(name="guess", summary="A number of the embedding.", predict=predict)
-    wanted = attrs.evolve(plan(), protocol=Chosen(offer, NoOptions()))
+    wanted = attrs.evolve(plan(), protocol=OfferedProtocol(offer=offer, options=NoOptions()))
     found = maker(frames, wanted).make(("guess", "method", 1.0))[0].rows
     scored, held_out = (len(frames.parts[part]) for part in ("test", "validation"))
     assert asked == [scored + held_out]

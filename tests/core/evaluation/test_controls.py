@@ -8,6 +8,7 @@ import torch
 from fake_frames import TASK, fake_cohort
 from fake_offers import FlatOptions, TinyOptions, flat, hit_rate, tiny
 from fake_recordings import CHANNELS
+from own_protocols import own_protocol
 
 from clocs_core.artifacts.split import Split
 from clocs_core.contracts.records import Framing
@@ -53,13 +54,14 @@ def test_controls_are_the_untrained_encoder_and_the_prior():
 # ---------------------------------------------------------------------------------------- all that a control depends on
 
 
-def plan():
-    """An evaluation by fine-tuning; nothing of it is run here."""
+def plan(protocol="finetune", **scoring):
+    """An evaluation; nothing of it is run here."""
+    settings = ScoringSettings(**scoring)
     return EvaluationPlan(
-        settings=EvaluationSettings(dataset="tiny", encoder="flat", protocol="finetune"),
+        settings=EvaluationSettings(dataset="tiny", encoder="flat", protocol=protocol),
         data=DataSettings(channels=CHANNELS),
-        finetune=FinetuneSettings(),
-        scoring=ScoringSettings(),
+        protocol=own_protocol(protocol, settings),
+        scoring=settings,
         framing=Framing(frame_samples=50),
         dataset=Chosen(tiny(), TinyOptions()),
         encoder=Pretrained(init="method", encoder=Chosen(flat(), FlatOptions()), embedding_dim=5, weights={}),
@@ -75,7 +77,8 @@ def cohort_of(fingerprint="f", parts="train", channels=CHANNELS):
 
 def name_of(protocol="finetune", fraction=0.5, cohort=None, rows="rows", versions=(), **changes):
     """The name of a control after some changes: `data__split_seed=1` changes that field of that section."""
-    one = plan()
+    scoring = {where.removeprefix("scoring__"): changes.pop(where) for where in list(changes) if "scoring__" in where}
+    one = plan("finetune" if protocol == "prior" else protocol, **scoring)
     for where, value in changes.items():
         section, _, field = where.partition("__")
         one = attrs.evolve(one, **{section: attrs.evolve(getattr(one, section), **{field: value}) if field else value})
@@ -110,8 +113,8 @@ OF_NETWORKS = [
     {"encoder__average": 4},
 ]
 OF_TRAINING = [
-    {"finetune__epochs": 7},
-    {"finetune__learning_rate": 0.5},
+    {"protocol__settings": FinetuneSettings(epochs=7)},
+    {"protocol__settings": FinetuneSettings(learning_rate=0.5)},
     {"settings__step": "plain"},
     {"metrics": (Metric(name="other", summary="hit rate", score=hit_rate),)},
 ]
@@ -124,7 +127,9 @@ def test_whatever_changes_a_control_changes_its_name(change):
 
 
 @pytest.mark.parametrize(
-    ("protocol", "changes"), [("linear", OF_TRAINING), ("prior", [*OF_NETWORKS, *OF_TRAINING])], ids=["linear", "prior"]
+    ("protocol", "changes"),
+    [("linear", OF_TRAINING[2:]), ("prior", [*OF_NETWORKS, *OF_TRAINING])],  # the first two are of fine-tuning alone
+    ids=["linear", "prior"],
 )
 def test_what_does_not_change_a_control_does_not_change_its_name(protocol, changes):
     """Else it would be made again for every evaluation; the class prior depends on no network."""

@@ -13,6 +13,7 @@ from finetune_oracle import DIM, loss_in_loops, signals_and_labels, simple_encod
 from torch import nn
 
 from clocs_core import Task, seeds
+from clocs_core.artifacts.partial_input import Reading
 from clocs_core.errors import OutOfMemory, SettingsError
 from clocs_core.evaluation.finetune import FineTuning, build_classifier, fine_tune, layer_factors, predict
 from clocs_core.evaluation.labelled_frames import list_labelled_frames
@@ -139,6 +140,14 @@ def test_earlier_blocks_of_an_encoder_learn_by_a_smaller_rate():
     assert found[encoder.stages[0].weight] == 0.25
     assert found[encoder.stem.weight] == found[encoder.position] == 0.125
     assert set(found) == set(encoder.parameters())
+
+
+def test_an_encoder_that_reads_means_of_samples_has_the_blocks_of_the_one_inside():
+    """It has no weights of its own: all of them would have learnt at one rate."""
+    inside = Blocks()
+    whole = Reading(inside, 0, None, 2)
+    assert layer_factors(whole, 0.5) == layer_factors(inside, 0.5)
+    assert set(layer_factors(whole, 0.5)) == set(whole.parameters())
 
 
 def test_a_step_by_layer_moves_every_weight_by_its_share_of_the_rate(bench):

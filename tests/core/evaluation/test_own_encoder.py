@@ -10,6 +10,7 @@ from fake_frames import AGE, FRAME, PARTS, TASK, fake_cohort
 from fake_offers import FlatOptions, TinyOptions, flat, hit_rate, tiny
 from fake_recordings import CHANNELS, fake_entries
 from finetune_oracle import DIM
+from own_protocols import own_protocol
 
 from clocs_core.contracts.records import Framing
 from clocs_core.contracts.result_offers import Metric
@@ -21,7 +22,7 @@ from clocs_core.evaluation.own_encoder import score_own_encoder
 from clocs_core.plan.data import Chosen
 from clocs_core.plan.evaluation import EvaluationPlan
 from clocs_core.plan.pretrained import Pretrained
-from clocs_core.settings.sections import DataSettings, EvaluationSettings, FinetuneSettings, ScoringSettings
+from clocs_core.settings.sections import DataSettings, EvaluationSettings, ScoringSettings
 from clocs_core.train.build import draw_encoders
 from clocs_core.train.normalise import leave
 
@@ -39,11 +40,12 @@ def network(seed):
 def plan_of(metrics=(HITS,), **scoring):
     """The evaluation of an encoder `method` whose weights are those of seed 7; the control's are those of seed 3."""
     encoder = Chosen(flat(), FlatOptions())
+    settings = ScoringSettings(**{"label_fraction": (0.5, 1.0), "resamples": 20, "permutations": 20, **scoring})
     return EvaluationPlan(
         settings=EvaluationSettings(dataset="tiny", encoder="flat", embedding_dim=DIM, seed=3),
         data=DataSettings(channels=CHANNELS, normalise="none"),
-        finetune=FinetuneSettings(),
-        scoring=ScoringSettings(**{"label_fraction": (0.5, 1.0), "resamples": 20, "permutations": 20, **scoring}),
+        protocol=own_protocol("linear", settings),
+        scoring=settings,
         framing=Framing(frame_samples=FRAME),
         dataset=Chosen(tiny(), TinyOptions()),
         encoder=Pretrained(init="method", encoder=encoder, embedding_dim=DIM, weights=network(7).state_dict()),

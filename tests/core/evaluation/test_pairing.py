@@ -68,6 +68,22 @@ def test_other_frames_of_the_same_recordings_can_be_paired_by_recording_only(tmp
     assert "their frames are not the same" in why_not_same(rows_of(tmp_path), other_order, "frame")
 
 
+@pytest.mark.parametrize(
+    ("field", "values", "said"),
+    [
+        ("channel", ["V1", "V1", "V1", "V1"], "their frames are not the same: they are of other channels"),
+        ("start", [0, 9, 0, 0], "their frames are not the same: they begin at other samples"),
+    ],
+)
+def test_as_many_frames_of_other_channels_or_places_are_not_the_same(tmp_path, field, values, said):
+    """One lead is read in each run, and not the same one: rows of one number and order."""
+    rows = attrs.evolve(rows_of(tmp_path), channel=np.array(["II"] * 4), start=np.array([0, 5, 0, 0]))
+    other = attrs.evolve(rows, **{field: np.array(values)})
+    assert why_not_same(rows, other, "frame").startswith(said)
+    assert why_not_same(rows, other, "record") == why_not_same(rows, rows, "frame") == ""
+    assert why_not_same(rows, attrs.evolve(other, **{field: None}), "frame") == ""  # an older file does not say it
+
+
 def test_predictions_are_found_by_classifier_and_put_together_by_recording(tmp_path):
     rows = rows_of(tmp_path)
     frames = predictions_at(rows, "linear", "m", 1.0, "frame")

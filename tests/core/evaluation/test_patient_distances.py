@@ -65,9 +65,23 @@ def test_equal_embeddings_are_no_separation_and_no_error():
     assert (found.intra_mean, found.inter_mean, found.separation) == (0.0, 0.0, 0.5)
 
 
-def test_of_very_many_rows_evenly_spaced_ones_are_looked_at(monkeypatch):
-    monkeypatch.setattr(patients, "MOST", 20)
+def test_of_very_many_rows_some_patients_are_compared_with_all_their_leads(monkeypatch):
+    """Rows at even distances would be of one lead alone, or hold no pair of a patient."""
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(200), 8)  # two frames of four leads each, lead by lead
+    lead = np.tile(np.repeat(np.arange(4), 2), 200)
+    embedding = rng.normal(size=(len(patient), 3)).astype(np.float32) + 3 * lead[:, None].astype(np.float32)
+    whole = patient_distances(embedding, patient)
+    monkeypatch.setattr(patients, "MOST", len(patient) // 4)
+    some = patient_distances(embedding, patient)
+    assert some.intra.sum() == 50 * 8 * 7 // 2
+    assert some.intra_mean == pytest.approx(whole.intra_mean, rel=0.05)
+    assert some.separation == pytest.approx(whole.separation, abs=0.02)
+
+
+def test_of_many_rows_of_few_patients_rows_are_drawn(monkeypatch):
     embedding, patient = cohort(n=100)
+    monkeypatch.setattr(patients, "MOST", 20)
     found = patient_distances(embedding, patient)
     assert found.intra.sum() + found.inter.sum() == 20 * 19 // 2
 

@@ -32,7 +32,7 @@ def test_labels_that_are_scored_are_withheld_and_the_others_are_not(task):
 
     def predict(_options, given):
         seen.append(given)
-        return Answer(np.zeros((3, len(task.outputs))))
+        return Answer(np.full((3, len(task.outputs)), 1 / len(task.outputs)))
 
     given = trial(task)
     run(predict, task)
@@ -42,7 +42,7 @@ def test_labels_that_are_scored_are_withheld_and_the_others_are_not(task):
 
 def test_torch_is_seeded_so_that_the_encoder_and_its_control_begin_alike():
     def predict(_options, given):
-        return Answer(torch.rand(3, 2, dtype=torch.float64).numpy())
+        return Answer(torch.rand(3, 2, dtype=torch.float64).softmax(1).numpy())
 
     first = run(predict).predicted
     torch.rand(5)
@@ -58,6 +58,10 @@ def test_torch_is_seeded_so_that_the_encoder_and_its_control_begin_alike():
         (Answer([[0.0, 1.0]] * 3), r".*, got list None"),
         (Answer(np.full((3, 2), np.nan)), "predicts values that are not finite"),
         (Answer(np.full((3, 2), 1.5)), "must predict probabilities from 0 to 1, got 1.5 to 1.5"),
+        (Answer(np.full((3, 2), 0.4)), r"must predict probabilities that sum to 1 in each row, got 0\.8 to 0\.8"),
+        (Answer(np.full((3, 2), 0.5), chosen=["k"]), r"must name what it has chosen by a mapping, got \['k'\]"),
+        (Answer(np.full((3, 2), 0.5), notes=None), "must return notes as a tuple of sentences, got None"),
+        (Answer(np.full((3, 2), 0.5), notes="k = 5."), "must return notes as a tuple of sentences, got 'k = 5\\.'"),
     ],
 )
 def test_an_answer_that_does_not_fit_names_the_plugin(answer, message):

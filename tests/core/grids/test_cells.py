@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clocs_core.contracts.grids import Condition
+from clocs_core.errors import SettingsError
 from clocs_core.grids import cells
 from clocs_core.grids.axes import Repeats, product, replace_datasets, replace_downstream, set_axis
 from clocs_core.grids.cells import GridCell, Pretraining, digest, group_by_evaluation
@@ -171,6 +172,37 @@ def test_options_of_fine_tuning_are_not_given_to_linear_evaluation() -> None:
     (tuned,) = repeats.cells(attrs.evolve(CONDITION, protocol="finetune"))
     assert linear.options == ("patients=30",)
     assert tuned.options == ("patients=30", "epochs=1")
+
+
+@pytest.mark.parametrize("general", ["temperature=0.5", "loss.temperature=0.5"])
+def test_an_option_of_all_runs_does_not_win_over_an_axis(general: str) -> None:
+    """It stood last on the command line, so that two rows of other names were one run."""
+    axis = attrs.evolve(CONDITION, options=("temperature=0.1",))
+    assert Repeats(pretrain_options=(general, "epochs=3")).runs(axis)[0].options == ("temperature=0.1", "epochs=3")
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"pretrain_options": ("seed=5",)}, "seed"),
+        ({"pretrain_options": ("run.embedding_dim=32",)}, "embedding_dim"),
+        ({"evaluate_options": ("part=validation",)}, "part"),
+        ({"evaluate_options": ("label_fraction=0.5",)}, "label_fraction"),
+        ({"finetune_options": ("evaluation.split_seed=1",)}, "split_seed"),
+    ],
+)
+def test_what_a_grid_sets_for_each_row_is_no_option_of_all(options: dict[str, tuple[str, ...]], name: str) -> None:
+    """Rows of seeds 0 and 1 were both of seed 5, and the page said "over seeds"."""
+    with pytest.raises(SettingsError, match=rf"`{name}` is set for all (runs|evaluations) here, .*`--axis {name}="):
+        Repeats(**options)  # type: ignore[arg-type]
+
+
+def test_a_label_fraction_is_kept_as_it_is_written() -> None:
+    """An evaluation at 0.333333 was not found as that of 0.3333333333."""
+    third = attrs.evolve(CONDITION, label_fraction=1 / 3)
+    assert third.label_fraction == 0.333333
+    (cell,) = Repeats().cells(third)
+    assert f"{cell.label_fraction:g}" == repr(cell.label_fraction)
 
 
 def test_an_axis_is_replaced_and_each_condition_stands_once() -> None:

@@ -106,6 +106,15 @@ def test_the_files_give_the_tables_of_the_folders(tmp_path: Path, repeats: Repea
     assert distance_sheet(summarise_distances(conditions, repeats, kept)) == distance_sheet(told)
 
 
+def test_scores_that_are_not_defined_are_no_contradiction(tmp_path: Path) -> None:
+    """Test patients of one class have no AUROC: no page could be made, of one export or of two."""
+    grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1)))
+    for path in (tmp_path / "out" / "evaluated").rglob("report.json"):
+        edit_json(path, lambda report: [score.update(value=None) for score in report["scores"]])
+    export(tmp_path / "out", grid, tmp_path / "files")
+    assert score_sheet(from_files(grid, tmp_path / "files", tmp_path / "files")).rows
+
+
 def test_each_encoder_of_a_table_stands_beside_its_own_untrained_one(tmp_path: Path) -> None:
     """One line for both would be a number of one of them, and its file would have two scores under one name."""
     grid = make_grid(tmp_path / "out", Repeats(seeds=(0, 1)), options=((), ("encoder=resnet1d",)))
@@ -203,7 +212,11 @@ def test_pages_and_their_list_link_to_each_other_and_count_what_is_made(tmp_path
     export(tmp_path / "out", grid, tmp_path / "files")
     more = Preset(name="other", title="Other", conditions=(attrs.evolve(PLACE, method="byol"),))
     asked = attrs.evolve(grid, presets=(*grid.presets, more), repeats=Repeats(seeds=(0, 1, 2)))
-    counts = write_kept_pages(asked, read_kept([tmp_path / "files"], MEASURE), {}, tmp_path / "pages")
+    told: list[str] = []
+    kept = read_kept([tmp_path / "files"], MEASURE)
+    counts = write_kept_pages(asked, kept, {}, tmp_path / "pages", told.append)
+    assert told[0] == "two: 4 of 6 cells are made."
+    assert [text.split(":")[0] for text in told] == list(counts)
     assert {name: (one.made, one.asked) for name, one in counts.items()} == {
         "two": (4, 6),
         "apart": (4, 6),
@@ -212,9 +225,10 @@ def test_pages_and_their_list_link_to_each_other_and_count_what_is_made(tmp_path
     index = (tmp_path / "pages" / "index.md").read_text()
     assert "| [two](two.md) |  | Two | 4 | 6 cells |" in index
     assert "| other |  | Other | 0 | 3 cells |" in index
+    assert "4 of 9 cells are made. 4 of 6 pre-trainings are made." in index
     page = (tmp_path / "pages" / "two.md").read_text()
     assert "[All tables](index.md)" in page
-    assert "Cells: 4 made of 6 asked for." in page
+    assert "4 of 6 cells are made." in page
     assert "| 2 of 3 |" in page
     assert (tmp_path / "pages" / "figures" / "two.png").exists()
     assert not (tmp_path / "pages" / "other.md").exists()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from matplotlib.figure import Figure as Sheet
 
 from clocs_core.contracts.grids import Condition, Figure
 from clocs_core.grids.drawing import Drawing
 from clocs_core.grids.figures import draw_scores
+from clocs_core.grids.page import score_section, section_markdown
 from clocs_core.grids.panels import DIMENSION, LABELS, panels_of
 from clocs_core.grids.presets import Preset
 from clocs_core.grids.summary import Line, Spread, Summary
@@ -61,22 +63,25 @@ def test_a_title_says_no_more_than_it_must() -> None:
 
 
 def drawn(figure: Figure, lines: list[Line], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The titles of the panels of a figure of these lines."""
-    from clocs_core.report import sheet
+    """The titles of the panels of a figure of these lines, with the name of the axis below."""
+    grid = [axes for axes in sheet_of(figure, lines, monkeypatch).axes if axes.get_visible()]
+    titles = [" ".join(axes.get_title("left").split()) for axes in grid]
+    names = [axes.get_xlabel() for axes in grid]
+    return [f"{title} | {name}" if name else title for title, name in zip(titles, names, strict=True)]
 
-    titles: list[str] = []
 
-    def keep(axes: object, title: str, x: str, y: str) -> None:
-        titles.append(f"{title} | {x}" if x else title)
-        sheet.label(axes, title, x, y)  # type: ignore[arg-type]
+def sheet_of(figure: Figure, lines: list[Line], monkeypatch: pytest.MonkeyPatch) -> Sheet:
+    """A figure of these lines, before it is written, which takes a second."""
+    kept: list[Sheet] = []
 
-    monkeypatch.setattr("clocs_core.grids.figures.label", keep)
-    monkeypatch.setattr(
-        "clocs_core.grids.figures.finish", lambda figure, *words: Drawing(*words, b"", b"")
-    )  # it takes a second
+    def finish(found: Sheet, *words: str) -> Drawing:
+        kept.append(found)
+        return Drawing(*words, b"", b"")
+
+    monkeypatch.setattr("clocs_core.grids.figures.finish", finish)
     preset = Preset(name="x", title="X", conditions=(), figure=figure)
     assert len(draw_scores(preset, Summary(tuple(lines), ()), "auroc")) == 1
-    return titles
+    return kept[-1]
 
 
 def test_every_figure_keeps_dimensions_and_shares_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,3 +102,61 @@ def test_every_figure_keeps_dimensions_and_shares_apart(monkeypatch: pytest.Monk
     ]
     titles = drawn("perturbations", perturbed, monkeypatch)
     assert titles == [f"cmsc, chapman → cardiology, E = {dim}, F = {share:g}" for dim in (32, 64) for share in (0.5, 1)]
+
+
+def test_the_legend_names_every_method_though_the_first_panel_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with a look of its own, below the panels and not over them."""
+    names = ["cmsc", "cmlc", "cmsmlc", "simclr", "byol", "mt-ssl", "supervised", "vicreg"]
+    lines = [line(method=name, label_fraction=share) for name in ["random", "cmsc"] for share in (0.5, 1.0)]
+    lines += [
+        line(method=name, embedding_dim=64, label_fraction=share) for name in ["random", *names] for share in (0.5, 1.0)
+    ]
+    figure = sheet_of("", lines, monkeypatch)
+    assert all(axes.get_legend() is None for axes in figure.axes)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["random", *names]
+    looks = {(handle.get_color(), handle.get_marker()) for handle in legend.legend_handles}
+    assert len(looks) == 1 + len(names)
+
+
+def test_a_long_title_has_lines_that_end_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it runs over its neighbour."""
+    stand_in = {"pretraining": "ptbxl", "downstream": "physionet2017"}
+    lines = [
+        line(**stand_in, printed_pretraining=name, printed_downstream="physionet2017", label_fraction=share)
+        for name in ("chapman", "physionet2020")
+        for share in (0.5, 1.0)
+    ]
+    titles = [axes.get_title("left").split("\n") for axes in sheet_of("", lines, monkeypatch).axes]
+    assert titles == [
+        ["ptbxl → physionet2017,", f"for {name} → physionet2017"] for name in ("chapman", "physionet2020")
+    ]
+
+
+def test_a_table_says_first_which_lines_are_no_transfer() -> None:
+    """One data set in place of two of the paper, in either direction. Not linear evaluation, nor a true transfer."""
+    preset = Preset(name="x", title="X", conditions=())
+    there = {"pretraining": "ptbxl", "downstream": "ptbxl"}
+    both = ("chapman", "physionet2020")
+    to_and_fro = [line(**there, printed_pretraining=a, printed_downstream=b) for a, b in (both, both[::-1])]
+    section = score_section(preset, Summary(tuple(to_and_fro), ()), "auroc")
+    (said,) = section.first
+    assert said.startswith("ptbxl stands in for both chapman and physionet2020.")
+    assert section_markdown(section, "png")[0].strip() == said
+    others = [line(**there, printed_pretraining="chapman", printed_downstream="chapman"), line(pretraining="ptbxl")]
+    assert score_section(preset, Summary(tuple(others), ()), "auroc").first == ()
+
+
+def test_a_comparison_counts_once_though_it_stands_for_two_and_only_where_it_is_a_transfer() -> None:
+    preset = Preset(name="x", title="X", conditions=(), claim=("cmsc", "simclr"))
+    lines = [
+        line(method=method, pretraining="ptbxl", downstream=downstream, printed_pretraining=a, printed_downstream=b)
+        for a in ("chapman", "physionet2020")
+        for downstream, b in (
+            ("cardiology", "cardiology"),
+            ("ptbxl", "chapman" if a == "physionet2020" else "physionet2020"),
+        )
+        for method in ("cmsc", "simclr")
+    ]
+    (said,) = score_section(preset, Summary(tuple(lines), ()), "auroc").notes
+    assert said.startswith("The mean of cmsc is higher than that of simclr in 0 of 1 conditions here")

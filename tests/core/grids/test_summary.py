@@ -301,6 +301,7 @@ def test_differences_are_paired_draw_by_draw(scored) -> None:
         (-0.1, 0.1, 5, "not told apart"),
         (0.0, 0.1, 5, "not told apart"),
         (0.1, 0.2, 1, "one seed"),
+        (math.nan, math.nan, 5, "not defined"),
     ],
 )
 def test_a_verdict_follows_from_the_interval_over_seeds_and_patients(low, high, repetitions, said) -> None:
@@ -321,6 +322,15 @@ def test_a_difference_is_over_the_seeds_that_both_have(scored) -> None:
     )
 
 
+def test_a_table_says_where_a_lower_score_is_better(scored) -> None:
+    """A number above that of `random` is then a worse one."""
+    out, conditions, repeats, _ = scored
+    found = table(conditions, repeats, out)
+    for sheet in (score_sheet, difference_sheet):
+        assert "lower is better" not in sheet(found).shared
+        assert sheet(attrs.evolve(found, better="lower")).shared == f"{sheet(found).shared}, lower is better"
+
+
 def test_other_patients_are_not_paired(scored) -> None:
     """A draw names patients by their number: of other patients, the same numbers are other people."""
     out, conditions, repeats, _ = scored
@@ -330,6 +340,19 @@ def test_other_patients_are_not_paired(scored) -> None:
     for cell in (cell for one in conditions for cell in repeats.cells(one)):
         write(out, cell, 0.9, 0.5, patients="")
     assert table(conditions, repeats, out).differences == ()
+
+
+@pytest.mark.parametrize("what", ["patient", "record", "label"])
+def test_other_rows_under_one_split_are_not_paired(scored, what: str) -> None:
+    """Frames of another length, or other labels, leave other patients, and draws that name others."""
+    out, conditions, repeats, folders = scored
+    path = folders["simclr-1"] / "predictions.npz"
+    with np.load(path) as file:
+        held = {name: file[name] for name in file.files}
+    held[what] = 1 - held[what] if what == "label" else np.char.add("other ", held[what])
+    np.savez(path, **held)
+    (found,) = table(conditions, repeats, out).differences
+    assert found.repetitions == 1
 
 
 def test_draws_are_made_once(scored, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,20 @@ def test_whatever_changes_an_untrained_encoder_changes_its_name() -> None:
     assert say_encoder(attrs.evolve(REPORT, encoder=trained, init="simclr")) == say_encoder(REPORT)
 
 
+def test_filters_a_constant_and_labels_are_named_where_they_are_set() -> None:
+    """One line stood for all rows, and was the number of whichever came first."""
+    unset = {"data": {"normalise": "constant", "constant": "none"}, "framing": {"band_pass": "none", "notch": "none"}}
+    assert say_encoder(attrs.evolve(REPORT, settings=unset)) == "encoder=cnn frame_samples=2500 normalise=constant"
+    held = {
+        "data": {"normalise": "constant", "constant": 0.2},
+        "framing": {"band_pass": [5.0, 15.0], "notch": "none"},
+        "dataset": {"labels": "/home/me/other.csv", "patients": 24},
+    }
+    assert say_encoder(attrs.evolve(REPORT, settings=held)).endswith(
+        "normalise=constant constant=0.2 band_pass=5.0,15.0 labels=other.csv"
+    )
+
+
 def test_a_file_that_does_not_say_it_has_the_plain_name() -> None:
     assert say_untrained("") == "random"
     assert say_untrained("encoder=cnn") == "random encoder=cnn"

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from clocs_core.artifacts.card import ClassifierCard
 from clocs_core.contracts.records import Framing
 from clocs_core.errors import DataError, SettingsError
-from clocs_core.plan.compatibility import fit_channels, fit_framing, fit_names, fit_unit, refuse_unseen
+from clocs_core.plan.compatibility import (
+    fit_channels,
+    fit_framing,
+    fit_names,
+    fit_unit,
+    refuse_unseen,
+    warn_of_length,
+)
 
 CARD = fake_card(ClassifierCard, init="method", fraction=1.0)
 TOGETHER = attrs.evolve(CARD, input_channels=2)
@@ -160,8 +167,22 @@ def test_another_word_for_a_unit_is_answered_with_the_right_one(reads, unit, add
 
 def test_a_framing_that_sets_its_own_time_scale_stays_what_it_is():
     for framing in (Framing(100, sampling_rate=50.0), Framing(100, frames_per_record=2)):
-        card = attrs.evolve(CARD, framing=framing, says_rate=False)
+        card = attrs.evolve(CARD, framing=framing, says_rate=False, frame_rate=None)
         assert fit_framing(card, 400.0, None) == framing
+
+
+def test_frames_of_whole_recordings_last_as_long_as_in_training():
+    """Ten minutes were squeezed into a frame of ten seconds: another heart rate, without a word."""
+    stretched = attrs.evolve(CARD, framing=Framing(100, frames_per_record=2), frame_rate=20.0)  # frames of 5 s
+    either = Framing(100, sampling_rate=20.0, frames_per_record=2)
+    assert fit_framing(stretched, 500.0, None) == either
+    assert fit_framing(stretched, None, None) == either  # of a data set, whose recordings may differ
+    for seconds, alike in ((10.0, True), (9.99, True), (9.0, False), (600.0, False)):
+        assert either.stretches(round(500 * seconds), 500.0) == alike
+    assert warn_of_length(stretched) == warn_of_length(CARD) == ""
+    unknown = attrs.evolve(stretched, frame_rate=None)
+    assert fit_framing(unknown, 500.0, None) == unknown.framing
+    assert "stretched to 2 frames each, and its file does not say how long they lasted" in warn_of_length(unknown)
 
 
 def test_recordings_of_the_rate_of_training_are_cut_as_in_training():

@@ -71,17 +71,18 @@ def test_on_its_own_data_set_an_encoder_is_evaluated_with_the_split_and_leads_of
 
 
 def test_on_another_data_set_that_data_set_decides(catalogue, opened):
-    made = resolve(catalogue, opened, dataset="many")
+    made = resolve(catalogue, opened, dataset="many", protocol="finetune")
     assert (made.data.split_seed, made.data.channels, made.dataset.options.people) == (0, ("left", "right"), 10)
     assert made.data.split == "64/16/20"
-    assert (made.finetune.batch_size, made.finetune.learning_rate, made.finetune.epochs) == (8, 0.01, 3)
+    trained = made.protocol.settings
+    assert (trained.batch_size, trained.learning_rate, trained.epochs) == (8, 0.01, 3)
 
 
 def test_assignments_win_over_everything(catalogue, opened):
     tables = {"evaluation": {"protocol": "finetune"}, "data": {"split_seed": 7}, "finetune": {"epochs": 9}}
     made = resolve_evaluation(catalogue, opened, tables, ["epochs=4", "data.split_seed=8", "part=validation"])
-    assert (made.finetune.epochs, made.data.split_seed, made.scoring.part) == (4, 8, "validation")
-    trained = made.finetune.for_training()
+    assert (made.protocol.settings.epochs, made.data.split_seed, made.scoring.part) == (4, 8, "validation")
+    trained = made.protocol.settings.for_training()
     assert trained == TrainSettings(epochs=4, batch_size=8, learning_rate=0.01, patience=15)
 
 
@@ -127,7 +128,7 @@ def test_the_paper_s_batch_sizes_come_from_the_data_sets():
     """Appendix C: 16 for one of them, 256 for the others, 1e-4 everywhere."""
     catalogue = open_session(None, (), False).catalogue
     for name, size in (("cardiology", 16), ("chapman", 256), ("physionet2017", 256), ("physionet2020", 256)):
-        made = resolve(catalogue, None, dataset=name, encoder="cnn", protocol="finetune").finetune
+        made = resolve(catalogue, None, dataset=name, encoder="cnn", protocol="finetune").protocol.settings
         assert (made.batch_size, made.learning_rate, made.epochs, made.patience) == (size, 1e-4, 400, 15)
 
 

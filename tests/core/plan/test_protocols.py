@@ -60,7 +60,7 @@ def test_a_flag_of_fine_tuning_is_that_of_a_protocol_with_such_an_option():
         return resolve_evaluation(every, None, tables, given)
 
     assert asked("attention-pool").protocol.options.epochs == 3
-    assert asked("finetune").finetune.epochs == 3
+    assert asked("finetune").protocol.settings.epochs == 3
     for other in ("linear", "knn"):
         with pytest.raises(SettingsError, match="so epochs would do nothing"):
             asked(other)

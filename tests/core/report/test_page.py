@@ -267,7 +267,7 @@ def test_value_and_interval_come_first_after_the_weights():
     """The first three columns are what a phone shows."""
     page = render(report(), [], [])
     heads = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', page)
-    assert heads[:3] == ["init", "value", "95 % interval"]
+    assert heads[:3] == ["weights", "value", "95 % interval"]
     assert heads[8:13] == ["a", "b", "a - b", "95 % interval", "reading"]
 
 

@@ -61,9 +61,10 @@ def test_the_page_has_a_row_per_score() -> None:
         '<th scope="col">seed 1</th>',
         "Seed 2 is missing here.",
         "method = &#34;&lt;cmsc&gt;&#34;",
-        "<dt>Time to start</dt><dd>3.0 s</dd>",
-        "<dt>Time to make the runs</dt><dd>1 min 05 s</dd>",
-        "<dt>Time to summarise</dt><dd>2.0 s</dd>",
+        "<dt>Time</dt><dd>1 min 10 s</dd>",
+        '<td class="">start</td><td class="">3.0 s</td>',
+        '<td class="">make the runs</td><td class="">1 min 05 s</td>',
+        '<td class="">summarise</td><td class="">2.0 s</td>',
     ],
 )
 def test_the_page_says_what_was_found_and_where(words: str) -> None:
@@ -81,7 +82,7 @@ def test_one_seed_has_no_spread_and_its_interval_is_over_patients() -> None:
 
 
 def test_the_page_of_an_older_summary_has_no_times() -> None:
-    assert "Time to" not in render_seeds(attrs.evolve(REPORT, seconds={}))
+    assert ">Time<" not in render_seeds(attrs.evolve(REPORT, seconds={}))
 
 
 def test_runs_without_a_score_have_a_page() -> None:

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from clocs_core.report.times import show_duration, stage_times, time_lines
+from clocs_core.report.times import show_duration, stage_times, time_lines, time_section, whole_time
 
 SPENT = {"start": 2.04, "pretrain": 65.0, "pretrain/training": 60.0, "pretrain/validation": 4.0, "closing": 0.0}
 
 
 def test_a_stage_is_shown_with_its_parts():
     assert stage_times(SPENT) == [
-        ("start", "2.0 s"),
-        ("pretrain", "1 min 05 s (training 1 min 00 s, validation 4.0 s)"),
-        ("closing", "0.0 s"),
+        ("start", "2.0 s", ""),
+        ("pretrain", "1 min 05 s", "training 1 min 00 s, validation 4.0 s"),
+        ("closing", "0.0 s", ""),
     ]
+
+
+def test_each_stage_has_a_row_with_its_parts():
+    (table,) = time_section(SPENT, {"start": "start it"}).tables
+    assert list(table.rows) == [
+        ("start it", "2.0 s", ""),
+        ("pretrain", "1 min 05 s", "training 1 min 00 s, validation 4.0 s"),
+        ("closing", "0.0 s", ""),
+    ]
+    assert whole_time(SPENT) == "1 min 07 s"
 
 
 def test_each_stage_has_a_line():

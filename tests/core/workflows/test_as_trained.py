@@ -101,7 +101,7 @@ def test_a_file_is_filtered_whole_then_cut_and_divided(run: Path, catalogue: Cat
     signal = np.random.default_rng(0).normal(size=(1, 5 * size + 3)).cumsum(axis=1)
     np.save(tmp_path / "own.npy", signal)
     unsaid = Unsaid(sampling_rate=card.frame_rate, channels=("left",), unit=card.unit)
-    rows = read_own_frames(card, tmp_path / "own.npy", unsaid, lambda note: None)
+    (rows,) = read_own_frames(card, tmp_path / "own.npy", unsaid, lambda note: None)
     found = outputs_of(as_trained(loaded.encoder, card, rows.factor), rows.signal, CPU)
     assert card.frame_rate is not None
     whole = filter_signal(signal, card.frame_rate, card.framing)[:, : 5 * size] / card.constant

@@ -22,7 +22,7 @@ from clocs_core.evaluation.linear import by_record
 from clocs_core.evaluation.permutation import permutation_p
 from clocs_core.plugins.session import open_session
 from clocs_core.report.compared import ComparedScore, score_table, setting_rows
-from clocs_core.workflows.compare import compare_folders
+from clocs_core.workflows.compare import compare_candidates, compare_folders
 from clocs_core.workflows.differences import Wanted
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # no test here looks at them
@@ -60,6 +60,7 @@ def runs(tmp_path_factory, data):
         made["lead"] / "predictions.npz", **{name: one[::2] for name, one in predictions_of(made["first"]).items()}
     )
     edit_json(made["lead"] / "report.json", lambda report: report["settings"]["data"].update(channels=["left"]))
+    edit_json(made["lead"] / "report.json", lambda report: report.pop("predictions_sha256"))
     return made
 
 
@@ -170,6 +171,27 @@ def test_evaluations_are_one_where_their_runs_differ_by_seed_only(compared, eval
     assert "evaluation.encoder_sha256" not in names
 
 
+def test_evaluations_with_a_fixed_seed_are_of_the_seeds_of_their_runs(compared, runs, data):
+    """Pairs followed the order in which folders were named, and the interval with it."""
+    fixed = [evaluate_run(runs[name], *TUNE, "--data-root", data, "--seed", "7") for name in ("second", "first")]
+    found = compared(*fixed, "warm")
+    assert found.compared[0].seeds == (2, 1)
+    assert not any("more than once" in note for note in found.notes)
+
+
+def test_evaluations_of_one_encoder_with_several_seeds_are_one_seed(compared, runs, evaluations, data):
+    """Nothing of other pre-trainings is in them."""
+    again = evaluate_run(runs["first"], *TUNE, "--data-root", data, "--seed", "9")
+    found = compared(evaluations["first"], again, evaluations["warm"])
+    assert found.compared[0].seeds == (1, 1)
+    assert "A: Seed 1 is there more than once: the sd is too small." in found.notes
+    assert {one.seeds for one in found.differences} == {1}
+
+
+def test_a_label_fraction_is_found_as_it_is_shown(compared, runs):
+    assert {one.label_fraction for one in compared("first", "warm", fractions=(0.5000001,)).scores} == {0.5}
+
+
 def test_evaluations_of_encoders_whose_run_is_not_there_are_not_taken_for_seeds(compared, evaluations, tmp_path):
     """The temperature of one of them may have been another."""
     moved = [shutil.copytree(evaluations[name], tmp_path / name) for name in ("first", "second")]
@@ -256,6 +278,7 @@ def test_other_test_patients_are_refused_with_the_reason(compared, runs, tmp_pat
     held["patient"][held["patient"] == held["patient"][0]] = "p0"
     np.savez(copy / "predictions.npz", **held)
     edit_json(copy / "report.json", lambda report: report["split"].update(seed=5))
+    edit_json(copy / "report.json", lambda report: report.pop("predictions_sha256"))
     found = compared("first", copy)
     assert found.differences == ()
     assert found.scores
@@ -264,6 +287,14 @@ def test_other_test_patients_are_refused_with_the_reason(compared, runs, tmp_pat
     assert refusal.reason == (
         "their patients are not the same (2 in both, 3 and 3 in all); the split seeds are 0 and 5"
     )
+
+
+def test_predictions_of_another_run_are_refused(compared, runs, tmp_path):
+    """Scores would be of one run and differences of another: copied by hand, this went unnoticed."""
+    copy = shutil.copytree(runs["warm"], tmp_path / "copy")
+    shutil.copy(runs["second"] / "predictions.npz", copy)
+    with pytest.raises(RunFolderError, match=r"predictions.npz does not belong to the report\.json beside it"):
+        compared("first", copy)
 
 
 def test_a_run_without_predictions_is_not_paired(compared, runs, tmp_path):
@@ -315,6 +346,16 @@ def test_what_cannot_be_compared_is_refused(compared, runs, tmp_path):
         compared("first", "warm", metrics=("hist",))
     with pytest.raises(SettingsError, match=r"None of the reports has scores at F = 0\.3; there is 0\.5, 1\."):
         compared("first", "warm", fractions=(0.3,))
+
+
+def test_a_note_of_one_seed_is_not_that_of_all(runs, catalogue):
+    """Such as that its embeddings look collapsed."""
+    first, second = (open_candidate(runs[name]) for name in ("first", "second"))
+    shared = first.notes
+    alone = attrs.evolve(second, notes=(*shared, "It looks collapsed."))
+    found = compare_candidates([first, alone, open_candidate(runs["warm"])], Wanted(), catalogue, Screen())
+    assert "A: Seed 2: It looks collapsed." in found.notes
+    assert all(f"A: {note}" in found.notes for note in shared)
 
 
 def test_the_same_seed_twice_is_told_of(compared, runs, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from fake_plugins import points
@@ -57,8 +59,11 @@ def test_every_probe_is_in_the_file_of_predictions(evaluated):
 
 def test_two_such_evaluations_can_be_compared(run, evaluated, capsys):
     other = evaluate_run(run, *IDENTIFY, "--seed", "5")
-    assert main(["compare", str(evaluated.path), str(other)], points()) == 0
-    assert "recall_at_1" in capsys.readouterr().out
+    capsys.readouterr()
+    assert main(["compare", str(evaluated.path), str(other), "--json"], points()) == 0
+    scores = json.loads(capsys.readouterr().out)["scores"]
+    assert {one["metric"] for one in scores} == {"recall_at_1"}
+    assert [one["weights"] for one in scores if one["letter"] == "A"] == ["own", "random", "chance"]
 
 
 @pytest.mark.parametrize("given", [("--label-fraction", "0.5"), ("-o", "metrics=hits"), ("--fraction-of", "patients")])
