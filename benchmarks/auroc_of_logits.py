@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from clocs_core.artifacts.evaluation_folder import EvaluationFolder
 from clocs_core.artifacts.predictions import Predictions, read_predictions
 from clocs_core.artifacts.run_folder import RunFolder
-from clocs_core.contracts.result_offers import LINEAR_MODELS, PRIOR
-from clocs_core.contracts.scores import Score
+from clocs_core.contracts.result_offers import LINEAR_MODELS
+from clocs_core.contracts.scores import PRIOR, Score
 from clocs_core.errors import ClocsError, RunFolderError
 from clocs_core.files import write_atomically
 from clocs_core.grids.export import Row, as_csv, rows_of

@@ -16,6 +16,7 @@ import io
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
 from functools import partial
 from itertools import chain
 from multiprocessing import get_context
@@ -94,6 +95,7 @@ def rows_of(run: Path, how: How) -> list[Row]:
         patch.object(ClassifierMaker, "make", make),
         remembering(problems),
         tempfile.TemporaryDirectory(dir=how.scratch) as out,
+        redirect_stdout(io.StringIO()),  # a table whose intervals have two draws, and what is said of it
     ):
         if clocs(["evaluate", str(run), *how.words(), "--out", f"{out}/evaluation"]) != 0:
             raise SystemExit(f"{run} could not be evaluated")

@@ -126,9 +126,7 @@ def unfinished_part(tables: Iterable[dict[str, Any]]) -> str:
     names = [name for name in rows if any(one.startswith(f"{name}, seed ") for one in failed)]
     if not names:
         return ""
-    return (
-        f"Rows that lack some of their seeds or evaluations, for which time was up (`--until`): {'; '.join(names)}.\n"
-    )
+    return f"Incomplete rows, which a time limit (`--until`) ended early: {'; '.join(names)}.\n"
 
 
 def _named(tasks: Sequence[str], scores: Sequence[dict[str, Any]]) -> str:

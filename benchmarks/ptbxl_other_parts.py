@@ -134,8 +134,8 @@ def choices_part(tables: Iterable[dict[str, Any]]) -> str:
         [
             "## Chosen on fold 9",
             "",
-            "AUROC on fold 9, one seed of each, linear models with C = 0.01. These figures chose settings; they carry"
-            " no claim. Fine-tuning was tried with `cpc`; its last line here is used on fold 10."
+            "AUROC on fold 9, one seed of each, linear models with C = 0.01. Settings were chosen by these scores. No"
+            " conclusion is drawn from them. Fine-tuning was tried with `cpc`; its last line here is used on fold 10."
             " `times per block`: factor of the learning rate from a block of the encoder to the one"
             " before it. The rows were collected from several calls of `benchmarks/ptbxl.py --part validation`, some of"
             " which a limit of time (`--until`) ended.",

@@ -152,10 +152,10 @@ with `xresnet1d`, which is among the best rows on fold 10, is not one of the thr
 predict what follows and need a causal encoder, which `s4d` alone is; all other methods have rows with all three
 encoders.
 
-Fold 10 was scored in five rounds, and what it showed was known afterwards: more epochs, and shorter hidden stretches
-for `mae`, were then tried on fold 9, and `vicreg-many` got its five seeds with 30 epochs when both had been scored. Six
-rows were scored twice, with [other numbers of seeds](#earlier-scores): of three, time was up in a first call, and three
-had one seed. All other rows were scored once.
+Fold 10 was scored in five rounds. Later choices were made with earlier scores of fold 10 known: more epochs, and
+shorter hidden stretches for `mae`, were then tried on fold 9, and `vicreg-many` got its five seeds with 30 epochs when
+both had been scored. Six rows were scored twice, with [other numbers of seeds](#earlier-scores): of three, time was up
+in a first call, and three had one seed. All other rows were scored once.
 
 Rows of `rhythm-and-patient` without a part show [what the part is worth](#differences-between-rows). Without the
 rhythm, the patient's part has weight 1, as the only one.

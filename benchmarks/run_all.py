@@ -4,6 +4,7 @@
     python benchmarks/run_all.py linear-main transfer-main --jobs 8
     python benchmarks/run_all.py linear-main --datasets ptbxl --seeds 3
     python benchmarks/run_all.py --methods cmsc,simclr --datasets ptbxl --downstream cardiology --label-fractions 0.25,1
+    python benchmarks/run_all.py --pages
     python benchmarks/run_all.py --smoke
     python benchmarks/run_all.py --check
 

@@ -132,12 +132,13 @@ def _run_grid(folder: Path, do: Callable[[Job], int]) -> Work:
     def work() -> int:
         import run_all
 
-        axes = ("--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "1", "--leads", "4", "--resamples", "5")
-        options = ("patients=12", "epochs=2", "batch_size=16", "embedding_dim=8", "resamples=5")
+        axes = ("--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "1", "--leads", "4")
+        small = ("--embedding-dims", "8", "--resamples", "5")
+        options = ("patients=12", "epochs=2", "batch_size=16", "resamples=5")
         given = [word for option in options for word in ("--pretrain-option", option)]
         evaluation = ("--evaluate-option", "patients=12", "--evaluate-option", "resamples=5")
         place = ("--out", str(folder / "grid"), "--data-root", str(folder / "data"), "--device", "cpu")
-        return run_all.main([*axes, *given, *evaluation, *place], lambda request, say: InProcess(do))
+        return run_all.main([*axes, *small, *given, *evaluation, *place], lambda request, say: InProcess(do))
 
     return work
 

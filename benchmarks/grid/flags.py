@@ -19,13 +19,14 @@ from clocs_core.grids.executor import OWN_COMMAND
 from clocs_core.grids.machine import runs_per_job
 from clocs_core.grids.measure import Measure
 
-Mode = Literal["tables", "list", "smoke", "check", "record-reference"]
+Mode = Literal["tables", "list", "pages", "smoke", "check", "record-reference"]
 Extent = Literal["run", "dry-run", "report-only"]
 
 T = TypeVar("T")
 
 _MODES: dict[Mode, str] = {
     "list": "every table and figure of the paper, the data each needs, and what is on this machine",
+    "pages": "pages of all tables from the committed scores, and ten sentences on the paper's claims; runs nothing",
     "smoke": "the whole grid in miniature on simulated ECGs, in minutes",
     "check": "fail where a built-in method's score leaves the interval of the recorded reference run",
     "record-reference": "run what --check runs, and keep the scores as the reference",
@@ -119,7 +120,11 @@ def _add_measure(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_place(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--out", metavar="FOLDER", help="holds runs, evaluations, tables and page (default runs/grid)")
+    group.add_argument(
+        "--out",
+        metavar="FOLDER",
+        help="holds runs, evaluations, tables and page (default runs/grid; --pages: docs/paper)",
+    )
     text = "jobs at once; small models share a GPU (default 1; --smoke, --check: one per core)"
     group.add_argument("--jobs", type=_count, metavar="N", help=text)
     text = (
@@ -187,6 +192,8 @@ def _folder(mode: Mode, now: datetime) -> str:
     """Choose the folder of a grid. The gates test the code as it is now, so each of their calls has a new folder."""
     if mode == "tables":
         return "runs/grid"
+    if mode == "pages":
+        return str(Path(__file__).parents[2] / "docs" / "paper")
     return f"runs/grid-{'smoke' if mode == 'smoke' else 'check'}-{now:%Y%m%d-%H%M%S}"
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import attrs
 from rich.console import Console
 
-from clocs_core.contracts.grids import RANDOM
 from clocs_core.contracts.jobs import Executor
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
 from clocs_core.grids.available_data import Shelf, open_shelf
 from clocs_core.grids.axes import read_method
@@ -66,6 +66,11 @@ def local_processes(request: Request, say: Callable[[str], None]) -> Executor:
 
 def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_processes) -> int:
     """Do what was asked for. Returns 0, or 1 where cells failed or a score left its interval."""
+    if request.mode == "pages":
+        from grid.pages import write_pages  # draws figures: the other modes do without its libraries
+
+        write_pages(installed_session().catalogue, request.out)
+        return 0
     shelf = open_shelf(installed_session().catalogue, request.data_root, request.roots)
     if request.mode == "list":
         print(list_presets([Preset.of(offer) for offer in paper_grids()], shelf, request.repeats) + "\n" + _ELSEWHERE)
@@ -83,7 +88,7 @@ def carry_out(request: Request, call: Call, open_executor: OpenExecutor = local_
             executor = open_executor(request, show.say)
             run_grid(grid, work, _place(request, shelf), executor, call, show, known)
         page = make_page(grid, request.out, shelf.catalogue, call, request.jobs, show.tick)
-        return _tell(page, grid, request)
+    return _tell(page, grid, request)  # after the bar: on a terminal, it takes all that is printed
 
 
 def _asked(request: Request, shelf: Shelf) -> Grid:

@@ -8,11 +8,16 @@ from typing import Any
 import attrs
 
 from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.result_offers import FINETUNE, LINEAR
 from clocs_core.errors import SettingsError
 from clocs_core.grids.cells import ENCODER, GridCell, Pretraining
 
 OWN = "own"
 """The exposure that each method has by default."""
+
+_OF_RUNS = ("method", "dataset", "seed", "split_seed", "embedding_dim")
+_OF_EVALUATIONS = (*_OF_RUNS, "protocol", "label_fraction", "part")
+"""Settings that a grid has axes for. As options of all runs or evaluations they would win over them, unseen."""
 
 _TOTALS = {"steps": "total_steps", "instances": "total_instances"}
 
@@ -33,13 +38,17 @@ class Repeats:
     finetune_options: tuple[str, ...] = ()
     encoder: str = ""
 
+    def __attrs_post_init__(self) -> None:
+        _refuse_places("all runs", self.pretrain_options, _OF_RUNS)
+        _refuse_places("all evaluations", (*self.evaluate_options, *self.finetune_options), _OF_EVALUATIONS)
+
     def runs(self, one: Condition) -> tuple[Pretraining, ...]:
         """List the pre-trainings of all repetitions of a condition, split by split."""
         return tuple(self._run(one, seed, split) for split in self.splits for seed in self.seeds)
 
     def cells(self, one: Condition) -> tuple[GridCell, ...]:
         """List the cells of all repetitions of a condition, split by split."""
-        of_training = self.finetune_options if one.protocol == "finetune" else ()
+        of_training = self.finetune_options if one.protocol == FINETUNE else ()
         return tuple(
             GridCell(
                 pretraining=run,
@@ -58,8 +67,8 @@ class Repeats:
 
     def _run(self, one: Condition, seed: int, split: int) -> Pretraining:
         given = (*one.options, *exposure_options(one.exposure))
-        own = {option.partition("=")[0] for option in given}  # these are not set by the general ones
-        general = (option for option in self.pretrain_options if option.partition("=")[0] not in own)
+        own = set(map(_plain_name, given))  # these are not set by the general ones
+        general = (option for option in self.pretrain_options if _plain_name(option) not in own)
         return Pretraining(
             method=one.method,
             dataset=one.pretraining if one.trains else "",  # so that tables of several sets share what depends on none
@@ -69,6 +78,21 @@ class Repeats:
             split_seed=split,
             options=(*given, *general) if one.trains else self._untrained,
         )
+
+
+def _plain_name(option: str) -> str:
+    """Return the name of an option without its table: "loss.temperature=0.1" sets `temperature`, as an axis does."""
+    return option.partition("=")[0].rpartition(".")[2]
+
+
+def _refuse_places(whose: str, options: Iterable[str], places: Sequence[str]) -> None:
+    """Raise SettingsError for an option of all rows that a grid sets for each of them: rows would have false names."""
+    for name in map(_plain_name, options):
+        if name in places:
+            raise SettingsError(
+                f"`{name}` is set for {whose} here, and a grid sets it for each row. Give an axis: under [axes], or "
+                f"`--axis {name}=...`."
+            )
 
 
 def read_exposure(text: str) -> str:
@@ -126,7 +150,7 @@ def product(methods: Sequence[str], datasets: Sequence[str], downstream: Sequenc
             method=method,
             pretraining=dataset,
             downstream=target,
-            protocol="linear" if target == dataset else "finetune",
+            protocol=LINEAR if target == dataset else FINETUNE,
             options=options,
         )
         for dataset in datasets
@@ -168,7 +192,7 @@ def _moved(conditions: Iterable[Condition], names: Sequence[str]) -> Iterator[Co
     for one in conditions:
         for name in names:
             downstream = name if one.downstream == one.pretraining else one.downstream
-            if one.protocol == "finetune" and downstream == name:
+            if one.protocol == FINETUNE and downstream == name:
                 continue  # the paper fine-tunes on other data sets than it pre-trained on
             yield attrs.evolve(
                 one,

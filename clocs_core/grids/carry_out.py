@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
+from clocs_core.artifacts.run_folder import RunFolder
 from clocs_core.contracts.grids import Condition
 from clocs_core.contracts.jobs import Executor
 from clocs_core.errors import RunFolderError
@@ -25,6 +26,7 @@ from clocs_core.grids.pace import say_duration
 from clocs_core.grids.presets import Preset, wanted_cells, wanted_runs
 from clocs_core.grids.results import Results
 from clocs_core.grids.schedule import GridDisplay, Known, Work, missing_work, run_work, seconds_left
+from clocs_core.settings.toml_file import read_tables
 
 if TYPE_CHECKING:
     from clocs_core.grids.exported_pages import Count
@@ -33,7 +35,15 @@ if TYPE_CHECKING:
 
 
 def keep_possible(grid: Grid, shelf: Shelf, out: Path, warn: Callable[[str], None]) -> Grid:
-    """Leave out conditions that need data which is not here, with a warning. Raises DataNotFound if none is left."""
+    """Leave out conditions that need data which is not here, with a warning. Raises DataNotFound if none is left.
+
+    Warns too where jobs in `out` have read a data set from another folder: they are done, and not made again.
+    """
+    for name, folder in _read_elsewhere(shelf, out):
+        warn(
+            f"finished jobs in {out} have read {name} from {folder}, and are not made again from {shelf.roots[name]}. "
+            "Should these be other recordings, choose another folder for the grid."
+        )
     return _keep(grid, shelf, warn, lambda one, preset: False)
 
 
@@ -103,13 +113,18 @@ def make_page(
     return page
 
 
-def make_pages(grid: Grid, exports: Sequence[Path], catalogue: Catalogue, folder: Path) -> dict[str, Count]:
-    """Write a page for each table from the files of exports, and return how much of each is made."""
+def make_pages(
+    grid: Grid, exports: Sequence[Path], catalogue: Catalogue, folder: Path, said: Callable[[str], None]
+) -> dict[str, Count]:
+    """Write a page for each table from the files of exports, and return how much of each is made.
+
+    said: is told of each table when it is written, in a line.
+    """
     from clocs_core.grids.exported_files import read_kept
     from clocs_core.grids.exported_pages import write_kept_pages
 
     published = {item.offer.name: item.offer.published for item in catalogue.grids}
-    return write_kept_pages(grid, read_kept(exports, grid.measure), published, folder)
+    return write_kept_pages(grid, read_kept(exports, grid.measure), published, folder, said)
 
 
 def write_progress(grid: Grid, out: Path, call: Call) -> None:
@@ -117,6 +132,21 @@ def write_progress(grid: Grid, out: Path, call: Call) -> None:
     from clocs_core.grids.page import build_progress, write_page
 
     write_page(build_progress(grid, out, call), out)
+
+
+def _read_elsewhere(shelf: Shelf, out: Path) -> Iterator[tuple[str, str]]:
+    """Find data sets that a finished job has read from another folder than asked for. One job of each is looked at."""
+    left = set(shelf.roots)
+    for folder, note in read_notes(out) if left else ():
+        if not left:
+            return
+        name = note.cells[0].downstream if note.cells else note.run.dataset
+        job = RunFolder(folder)
+        if name in left and job.report.is_file() and job.settings.is_file():
+            left.remove(name)
+            was = read_tables(job.settings).get("data", {}).get("root")
+            if was and Path(str(was)).resolve() != Path(shelf.roots[name]).resolve():
+                yield name, str(was)
 
 
 def _keep(grid: Grid, shelf: Shelf, warn: Callable[[str], None], is_known: Callable[[Condition, Preset], bool]) -> Grid:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import attrs
 from attrs import validators
 
-from clocs_core.contracts.grids import RANDOM
+from clocs_core.contracts.scores import RANDOM
 
 ENCODER = "encoder"
 """The option that names the architecture of the method `random`, which nothing else says."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from clocs_core.contracts.grids import RANDOM, Condition, GridOffer
+from clocs_core.contracts.grids import Condition, GridOffer
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import SettingsError
 from clocs_core.grids.axes import (
     product,

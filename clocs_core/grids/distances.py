@@ -9,6 +9,7 @@ import attrs
 
 from clocs_core.artifacts.reports import PatientSeparation, Report
 from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import Pretraining
 from clocs_core.grids.rows import Sheet, say_spread
@@ -54,13 +55,13 @@ def summarise_distances(
     """Summarise every method beside the untrained encoder of its dimension, as far as they are done."""
     lines: dict[tuple[object, ...], DistanceLine] = {}
     for one in conditions:
-        for name, init in (("random", "random"), (one.line, one.method)):
+        for name, init in ((RANDOM, RANDOM), (one.line, one.method)):
             line = _line(one, name, init, repeats, results)
             if line is None:
                 continue
             place = (one.pretraining, one.leads, one.embedding_dim)
             there = lines.setdefault((*place, name), line)
-            if init == "random" and _is_other(there, line):
+            if init == RANDOM and _is_other(there, line):
                 lines[*place, f"{name}, of {one.line}"] = attrs.evolve(line, name=f"{name}, of {one.line}")
     return tuple(lines.values())
 
@@ -115,7 +116,7 @@ def _line(one: Condition, name: str, init: str, repeats: Repeats, results: Finds
         for found in report.patients if report else ():
             if report and found.init == init:
                 splits.setdefault(run.split_seed, []).append(found)
-                epochs += [(report.best_epoch, report.epochs_run)] if init != "random" else []
+                epochs += [(report.best_epoch, report.epochs_run)] if init != RANDOM else []
     each = tuple(found for rows in splits.values() for found in rows)
     intra = spread([found.intra_mean for found in rows] for rows in splits.values())
     inter = spread([found.inter_mean for found in rows] for rows in splits.values())

@@ -7,19 +7,23 @@ draws of those that have ended, so that the page has few left to make.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import attrs
 import numpy as np
 
 from clocs_core import seeds
-from clocs_core.artifacts.predictions import Classifier, Predictions, read_predictions
+from clocs_core.artifacts.predictions import PredictedRows, read_predicted_rows
 from clocs_core.contracts.result_offers import Metric
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import RunFolderError
 from clocs_core.evaluation.bootstrap import Interval, bootstrap, cut_interval
+from clocs_core.evaluation.identification import find_recall
 from clocs_core.evaluation.linear import by_record
 from clocs_core.files import sweep, write_atomically
 from clocs_core.grids.cells import GridCell, digest
@@ -59,7 +63,7 @@ def source_of(cell: GridCell, init: str, predictions: Path, measure: Measure, ou
 def sources_of(cell: GridCell, predictions: Path, measure: Measure, out: Path) -> tuple[Source, Source]:
     """Say where the draws of a cell come from: those of the trained encoder, and of `random` beside it."""
     trained = source_of(cell, cell.pretraining.method, predictions, measure, out)
-    return trained, source_of(cell, "random", predictions, measure, out)
+    return trained, source_of(cell, RANDOM, predictions, measure, out)
 
 
 def fill_draws(sources: Iterable[Source], at_once: int, tick: Callable[[int, int], None]) -> None:
@@ -97,28 +101,58 @@ def read_draws(source: Source) -> Interval | None:
     return cut_interval(float(numbers[0]), numbers[1:], find_metric(source.measure.metric).limits)
 
 
+def scored_rows(source: Source) -> str:
+    """Return a hash of the patients, recordings and labels that were scored; "" where nothing says them any more.
+
+    Draws of two cells may be compared where they are the same: the split alone does not say who has frames and labels.
+    """
+    kept = _rows_file(source)
+    if not kept.exists():
+        found = _read(source.predictions) if source.predictions.exists() else None
+        if found is None:
+            return ""
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, _hash_rows(found).encode())
+    return kept.read_text(encoding="ascii")
+
+
+def _rows_file(source: Source) -> Path:
+    return source.kept.parent / "rows.sha256"
+
+
+def _hash_rows(rows: PredictedRows) -> str:
+    label = rows.label if rows.label.ndim == 1 else rows.label.astype(np.int64)
+    each = zip(rows.patient.tolist(), rows.record.tolist(), label.tolist(), strict=True)
+    return sha256(json.dumps(sorted({json.dumps(one) for one in each})).encode()).hexdigest()
+
+
 def make_draws(sources: Sequence[Source]) -> int:
     """Make the draws of one folder; return the number of sources. One thread works on a folder: it sweeps it first."""
     read = {path: _read(path) for path in dict.fromkeys(source.predictions for source in sources)}
+    written: set[Path] = set()
     for source in sources:
-        rows = read[source.predictions].get((source.protocol, source.init, source.label_fraction))
-        if rows is None:  # damaged, or made without this classifier
+        whole = read[source.predictions]
+        rows = None if whole is None else whole.predicted.get((source.protocol, source.init, source.label_fraction))
+        if whole is None or rows is None:  # damaged, or made without this classifier
             continue
         rows = by_record(rows) if source.measure.level == "record" else rows
         seed = seeds.derive(source.split_seed, "bootstrap")  # as `clocs` itself draws
         found = bootstrap(rows, find_metric(source.measure.metric), source.measure.resamples, seed)
         source.kept.parent.mkdir(parents=True, exist_ok=True)
         sweep(source.kept.parent)  # what a killed grid was writing
+        if source.predictions not in written:
+            write_atomically(_rows_file(source), _hash_rows(whole).encode())
+            written.add(source.predictions)
         write_atomically(source.kept, _bytes(np.append(found.value, found.draws)))
     return len(sources)
 
 
-def _read(path: Path) -> dict[Classifier, Predictions]:
-    """Read the rows of all classifiers; none where the file is damaged."""
+def _read(path: Path) -> PredictedRows | None:
+    """Read the rows of all classifiers; None where the file is damaged."""
     try:
-        return read_predictions(path)
+        return read_predicted_rows(path)
     except RunFolderError:
-        return {}
+        return None
 
 
 def _bytes(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bytes:
@@ -132,5 +166,7 @@ def _bytes(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bytes:
 @cache
 def find_metric(name: str) -> Metric:
     """Load the plugins, and return a metric by its name. Call it in one thread first: several would load them twice."""
+    if (own := find_recall(name)) is not None:
+        return own
     catalogue, _ = build_catalogue(load_plugins(installed_entry_points()))
     return catalogue.metrics.get(name).offer

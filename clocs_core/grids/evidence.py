@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from clocs_core.artifacts.reports import EvaluationReport, Report
 from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.scores import PRIOR, RANDOM
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.measure import Measure
 from clocs_core.grids.results import Results
@@ -26,13 +27,12 @@ def control_sheet(conditions: Iterable[Condition], repeats: Repeats, results: Re
             key = (*place, say_encoder(report) if report else "")
             for score in report.scores if report else ():
                 asked = (score.label_fraction, score.metric, score.level)
-                is_control = score.protocol == "prior" or score.init == "random"
-                if is_control and asked == (one.label_fraction, measure.metric, measure.level):
-                    name = "prior" if score.protocol == "prior" else "random"
+                if score.is_control and asked == (one.label_fraction, measure.metric, measure.level):
+                    name = PRIOR if score.is_prior else RANDOM
                     repetition = (cell.pretraining.split_seed, cell.pretraining.seed)
                     found.setdefault(key, {}).setdefault(name, {}).setdefault(repetition, score.value)
     headings = ("downstream", "protocol", "E", "leads", "F", "patients", "encoder", "untrained", "class prior")
-    rows = tuple((*key, *(_say_values(of.get(name, {})) for name in ("random", "prior"))) for key, of in found.items())
+    rows = tuple((*key, *(_say_values(of.get(name, {})) for name in (RANDOM, PRIOR))) for key, of in found.items())
     return Sheet("", headings, rows, (False,) * len(rows))
 
 

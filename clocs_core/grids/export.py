@@ -9,6 +9,7 @@ A folder of an export has small files, from which pages are made without the fol
 scores.csv     one line a score
 patients.csv   the spread over patients of every mean and of every paired difference, and of which repetitions they are;
                verdicts follow from both files
+across.csv     the spread over patients of paired differences between places of a table, such as two label fractions
 runs.csv       epochs of every pre-training, and how its encoders separate patients
 calls.csv      the calls that ran jobs: command, time and machine
 beside.csv     scores of the same cells by other measures, with the columns of scores.csv; others write it, if anybody
@@ -24,17 +25,18 @@ from pathlib import Path
 import attrs
 
 from clocs_core.artifacts.run_folder import RunFolder
-from clocs_core.contracts.grids import RANDOM, Condition
-from clocs_core.contracts.scores import Score
+from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.scores import RANDOM, Score
 from clocs_core.errors import RunFolderError, SettingsError
 from clocs_core.files import write_atomically
+from clocs_core.grids.across import pairs_across
 from clocs_core.grids.cells import ENCODER, GridCell, Pretraining
 from clocs_core.grids.definition import Grid, is_grid, load_grid
 from clocs_core.grids.invocations import Invocation, read_invocations
 from clocs_core.grids.measure import Inputs, Measure
 from clocs_core.grids.notes import Note, read_notes
 from clocs_core.grids.results import Results
-from clocs_core.grids.summary import Judged, Seen, Summary, seen_by, summarise
+from clocs_core.grids.summary import Judged, Repetition, Seen, Summary, compare_across, seen_by, summarise
 from clocs_core.grids.untrained import is_of, say_encoder, say_untrained
 from clocs_core.report.visible import as_cell
 
@@ -45,6 +47,7 @@ COLUMNS = (
 )
 PLACE = ("pretraining", "leads", "embedding_dim", "downstream", "protocol", "label_fraction", "options", "part")
 PATIENTS = ("a", "b", *PLACE, "metric", "level", "repetitions", "sd", "overlap", "low", "high")
+ACROSS = ("a", "b", *PLACE, "b_embedding_dim", "b_label_fraction", "metric", "level", "repetitions", "sd", "overlap")
 RUNS = (
     *("method", "pretraining", "leads", "embedding_dim", "split", "seed", "init"),
     *("best_epoch", "epochs", "within", "between", "separation"),
@@ -52,7 +55,6 @@ RUNS = (
 CALLS = tuple(field.name for field in attrs.fields(Invocation))
 
 Row = tuple[str, ...]
-Repetition = tuple[int, int]  # split, seed
 
 
 def score_rows(grids: Iterable[Path], measure: Measure | None = None) -> list[Row]:
@@ -86,6 +88,7 @@ def write_export(grid: Grid, inputs: Inputs, folder: Path) -> int:
     files = {
         "scores.csv": as_csv(scores),
         "patients.csv": as_csv(sorted({row for one in tables for row in _patient_rows(one, grid, scores)}), PATIENTS),
+        "across.csv": as_csv(sorted(set(_across_rows(grid, inputs))), ACROSS),
         "runs.csv": as_csv(runs, RUNS),
         "calls.csv": as_csv(calls, CALLS),
     }
@@ -93,6 +96,13 @@ def write_export(grid: Grid, inputs: Inputs, folder: Path) -> int:
     for name, text in files.items():
         write_atomically(folder / name, text.encode())
     return len(scores)
+
+
+def across_key(a: GridCell, b: GridCell, untrained: bool, made: Iterable[Repetition]) -> Row:
+    """Return what names a paired difference in across.csv. untrained: whether b is the cell's untrained encoder."""
+    name = RANDOM if untrained else say_method(b.pretraining)
+    elsewhere = str(b.pretraining.embedding_dim), f"{b.label_fraction:g}"
+    return (say_method(a.pretraining), name, *place_of(a), *elsewhere, say_repetitions(made))
 
 
 def say_method(run: Pretraining) -> str:
@@ -159,16 +169,16 @@ def rows_of(
     for score in scores:
         if score.protocol != cell.protocol:
             continue  # the class prior
-        untrained = score.init == "random"
+        untrained = score.init == RANDOM
         # An untrained encoder depends on no pre-training set, and on its options only as far as `encoder` says.
-        about = ("random", "") if untrained else (say_method(run), run.dataset)
+        about = (RANDOM, "") if untrained else (say_method(run), run.dataset)
         numbers = ("",) * len(SEEN) if untrained or seen is None else [f"{one:.0f}" for one in attrs.astuple(seen)]
         yield (
             *(*about, run.leads, str(run.embedding_dim), cell.downstream, cell.protocol),
             *(f"{score.label_fraction:g}", " ".join(cell.options)),
             *(str(run.split_seed), str(run.seed), cell.part, score.metric, score.level),
             *(f"{score.value:.6f}", "" if untrained else note.commit),
-            "random" if untrained else names.get(attrs.evolve(cell, label_fraction=score.label_fraction), ""),
+            RANDOM if untrained else names.get(attrs.evolve(cell, label_fraction=score.label_fraction), ""),
             *numbers,
             encoder,
         )
@@ -187,12 +197,22 @@ def _patient_rows(table: Summary, grid: Grid, scores: Iterable[Row]) -> Iterator
         if random and is_of(line.encoder, grid.repeats.encoder):  # the row of the method `random`
             by_row[line.condition.context, RANDOM] = name, cells[0], made
         yield from _patient_row(name, "", cells[0], line.interval, made, grid.measure)
-        yield from _patient_row(name, "random", cells[0], line.gain, made, grid.measure)
+        yield from _patient_row(name, RANDOM, cells[0], line.gain, made, grid.measure)
     for one in table.differences:
         (a, cell, ours), (b, _, theirs) = (by_row[one.context, side] for side in (one.a, one.b))
         both = tuple(at for at in ours if at in theirs)
         if len(both) == one.repetitions:  # else some are of other patients
             yield from _patient_row(a, b, cell, one.interval, both, grid.measure)
+
+
+def _across_rows(grid: Grid, inputs: Inputs) -> Iterator[Row]:
+    """List the spreads over patients of differences between places; of one repetition, there is no interval to make."""
+    pairs = [pair for preset in grid.presets if preset.needs_scores for pair in pairs_across(preset)]
+    for pair, found, made in compare_across(pairs, inputs):
+        if len(made) > 1:
+            a, b = (grid.repeats.cells(one)[0] for one in (pair.a, pair.b))
+            *about, repetitions = across_key(a, b, pair.untrained, made)
+            yield (*about, *grid.measure.of, repetitions, f"{found.sd:.7g}", f"{found.overlap:.7g}")
 
 
 def _patient_row(

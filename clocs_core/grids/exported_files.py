@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
+from math import isnan
 from pathlib import Path
 from typing import TypeVar
 
 import attrs
 
 from clocs_core.artifacts.reports import PatientSeparation
-from clocs_core.contracts.grids import RANDOM
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import RunFolderError
 from clocs_core.grids.cells import ENCODER, GridCell, Pretraining
 from clocs_core.grids.distances import TrainedRun
 from clocs_core.grids.export import (
+    ACROSS,
     CALLS,
     COLUMNS,
     PATIENTS,
     PLACE,
     RUNS,
     SEEN,
-    Repetition,
     Row,
     say_method,
     say_repetitions,
@@ -29,7 +30,7 @@ from clocs_core.grids.export import (
 )
 from clocs_core.grids.invocations import Invocation
 from clocs_core.grids.measure import Measure
-from clocs_core.grids.summary import Seen
+from clocs_core.grids.summary import Repetition, Seen
 from clocs_core.grids.untrained import say_untrained
 
 Parsed = TypeVar("Parsed")
@@ -59,7 +60,7 @@ class Kept:
     """The content of exports. scores: by (method, place) and repetition. patients: by (a, b, place, repetitions).
 
     untrained: scores of untrained encoders, by place, encoder and repetition; there, the place is without pre-training.
-    beside: scores by other measures, by their name.
+    beside: scores by other measures, by their name. across: differences between places, by `across_key`.
     """
 
     measure: Measure
@@ -70,6 +71,7 @@ class Kept:
     calls: tuple[Invocation, ...]
     commits: tuple[str, ...]
     beside: dict[str, dict[Row, dict[Repetition, float]]] = attrs.field(factory=dict)
+    across: dict[Row, OverPatients] = attrs.field(factory=dict)
 
     @property
     def count(self) -> int:
@@ -106,7 +108,7 @@ def read_kept(folders: Sequence[Path], measure: Measure) -> Kept:
         else:
             by_repetition = scores.setdefault(row.about, {})
         there = by_repetition.setdefault(row.repetition, row.score)
-        if there.value != row.score.value:
+        if there.value != row.score.value and not (isnan(there.value) and isnan(row.score.value)):
             raise RunFolderError(
                 f"{path} has the score {row.score.value} of {' '.join(filter(None, row.about))}, split and seed "
                 f"{say_repetitions([row.repetition])}, and another export has {there.value}. Leave one of the two out."
@@ -115,8 +117,8 @@ def read_kept(folders: Sequence[Path], measure: Measure) -> Kept:
     spreads = [row for _, row in _read(folders, "patients.csv", PATIENTS, _spread_of) if row[0] == measure.of]
     calls = {call.began: call for _, call in _read(folders, "calls.csv", CALLS, _call)}
     patients = {about: found for _, about, found in spreads}
-    runs, beside = _read_runs(folders), _read_beside(folders, measure.level)
-    return Kept(measure, scores, untrained, patients, runs, tuple(calls.values()), tuple(commits), beside)
+    runs, beside, across = _read_runs(folders), _read_beside(folders, measure.level), _read_across(folders, measure)
+    return Kept(measure, scores, untrained, patients, runs, tuple(calls.values()), tuple(commits), beside, across)
 
 
 def _run_key(run: Pretraining) -> Row:
@@ -142,6 +144,12 @@ def _read_beside(folders: Sequence[Path], level: str) -> dict[str, dict[Row, dic
             name = say_untrained(row.score.encoder) if method == RANDOM else method
             found.setdefault(row.metric, {}).setdefault((name, *place), {})[row.repetition] = row.score.value
     return found
+
+
+def _read_across(folders: Sequence[Path], measure: Measure) -> dict[Row, OverPatients]:
+    there = [folder for folder in folders if (folder / "across.csv").exists()]  # older exports have none
+    rows = (row for _, row in _read(there, "across.csv", ACROSS, _across_of))
+    return {about: found for of, about, found in rows if of == measure.of}
 
 
 def _read(
@@ -198,6 +206,11 @@ def _spread_of(row: dict[str, str]) -> tuple[tuple[str, str], Row, OverPatients]
     low, high = (float(row[end]) if row[end] else None for end in ("low", "high"))
     about = (row["a"], row["b"], *(row[name] for name in PLACE), row["repetitions"])
     return (row["metric"], row["level"]), about, OverPatients(float(row["sd"]), float(row["overlap"]), low, high)
+
+
+def _across_of(row: dict[str, str]) -> tuple[tuple[str, str], Row, OverPatients]:
+    about = tuple(row[name] for name in ACROSS if name not in ("metric", "level", "sd", "overlap"))
+    return (row["metric"], row["level"]), about, OverPatients(float(row["sd"]), float(row["overlap"]), None, None)
 
 
 def _run_of(row: dict[str, str]) -> tuple[Row, int, int, PatientSeparation]:

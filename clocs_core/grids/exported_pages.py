@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -38,7 +38,7 @@ class Count:
     @property
     def sentence(self) -> str:
         """The count in words."""
-        return f"{self.unit.capitalize()}: {self.made:,} made of {self.asked:,} asked for."
+        return f"{self.made:,} of {self.asked:,} {self.unit} are made."
 
 
 def count_made(preset: Preset, grid: Grid, kept: Kept) -> Count:
@@ -50,9 +50,16 @@ def count_made(preset: Preset, grid: Grid, kept: Kept) -> Count:
     return Count(sum(kept.trained(run) is not None for run in runs), len(runs), "pre-trainings")
 
 
-def write_kept_pages(grid: Grid, kept: Kept, published: Mapping[str, Lookup], folder: Path) -> dict[str, Count]:
+def write_kept_pages(
+    grid: Grid,
+    kept: Kept,
+    published: Mapping[str, Lookup],
+    folder: Path,
+    said: Callable[[str], None] = lambda text: None,
+) -> dict[str, Count]:
     """Write NAME.md for each table of which something is made, index.md, and figures. Returns the counts by name.
 
+    said: is told of each table when it is written, in a line; a page with many panels takes seconds.
     Raises SettingsError where nothing is made of what was asked for: the exports are of another grid.
     """
     counts = {preset.name: count_made(preset, grid, kept) for preset in grid.presets}
@@ -69,6 +76,7 @@ def write_kept_pages(grid: Grid, kept: Kept, published: Mapping[str, Lookup], fo
             for drawing in section.drawings:
                 write_atomically(folder / "figures" / f"{drawing.name}.png", drawing.png)
             write_atomically(folder / f"{preset.name}.md", _page(section, counts[preset.name], kept).encode())
+        said(f"{preset.name}: {counts[preset.name].sentence}")
     write_atomically(folder / INDEX, _index(grid.presets, counts, kept).encode())
     return counts
 
@@ -107,4 +115,38 @@ def _index(presets: Sequence[Preset], counts: Mapping[str, Count], kept: Kept) -
     )
     made = Sheet("", ("began (UTC)", "command", "wall time", "jobs done", "machine"), calls, (False,) * len(calls))
     source = f"Source: {', '.join(kept.commits) or 'unknown'}\n"
-    return "\n".join(["# Tables\n", markdown(tables), "## How they were made\n", markdown(made), source])
+    of_paper = " of the paper" if any(preset.printed_in for preset in presets) else ""
+    parts = [
+        f"# Tables and figures{of_paper}\n",
+        f"{_totals(counts)}\n",
+        *_stand_ins(presets),
+        markdown(tables),
+        "## How they were made\n",
+        markdown(made),
+        source,
+    ]
+    return "\n".join(parts)
+
+
+def _totals(counts: Mapping[str, Count]) -> str:
+    """Count all tables together. A cell of several tables counts in each."""
+    units = dict.fromkeys(one.unit for one in counts.values())
+    of_unit = {unit: [one for one in counts.values() if one.unit == unit] for unit in units}
+    sums = {unit: (sum(one.made for one in found), sum(one.asked for one in found)) for unit, found in of_unit.items()}
+    return " ".join(Count(*total, unit).sentence for unit, total in sums.items())
+
+
+def _stand_ins(presets: Sequence[Preset]) -> list[str]:
+    """Say which data sets stand in for those of the paper."""
+    conditions = [one for preset in presets for one in preset.conditions]
+    pairs = [(one.pretraining, one.printed_pretraining) for one in conditions]
+    pairs += [(one.downstream, one.printed_downstream) for one in conditions]
+    meant: dict[str, dict[str, None]] = {}
+    for ours, papers in pairs:
+        if papers not in ("", ours):
+            meant.setdefault(ours, {})[papers] = None
+    return [
+        f"`{ours}` stands in for {' and '.join(f'`{name}`' for name in papers)}: the paper's numbers beside ours are "
+        "of other recordings.\n"
+        for ours, papers in meant.items()
+    ]

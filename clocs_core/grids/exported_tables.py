@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
+from typing import Literal
 
 import attrs
 import numpy as np
 
-from clocs_core.contracts.grids import RANDOM, Condition
+from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.evaluation.bootstrap import limits_of_difference
 from clocs_core.evaluation.over_seeds import interval_from_spreads
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import GridCell
 from clocs_core.grids.draws import find_metric
-from clocs_core.grids.export import Repetition, repetition_of, say_method, say_repetitions, score_key
-from clocs_core.grids.exported_files import Kept, KeptScore
+from clocs_core.grids.export import across_key, repetition_of, say_method, say_repetitions, score_key
+from clocs_core.grids.exported_files import Kept, KeptScore, OverPatients
 from clocs_core.grids.measure import Lookup
-from clocs_core.grids.summary import Difference, Judged, Line, mean_seen, spread, untrained_condition
+from clocs_core.grids.summary import Difference, Judged, Line, Repetition, mean_seen, spread, untrained_condition
 from clocs_core.grids.untrained import is_of, say_untrained
 
 
@@ -32,6 +34,11 @@ class KeptLines:
     kept: Kept
     repeats: Repeats
     published: Lookup
+
+    @property
+    def better(self) -> Literal["higher", "lower"]:
+        """Whether a higher or a lower score is better."""
+        return find_metric(self.kept.measure.metric).better
 
     def line(self, condition: Condition) -> Line:
         """Summarise one condition."""
@@ -115,6 +122,21 @@ class KeptLines:
             if found is not None:
                 yield Difference(context=context, a=a, b=b, interval=found, repetitions=len(apart))
 
+    def across(self, line: Line, other: Line) -> Judged | None:
+        """Compare two lines of different places of a table, paired; None where their pair was not exported."""
+        there, untrained = other.condition, not other.condition.trains
+        if untrained:  # what was evaluated there is an encoder of this method, beside the untrained one
+            there = attrs.evolve(line.condition, embedding_dim=there.embedding_dim, label_fraction=there.label_fraction)
+        cells, theirs = self.repeats.cells(line.condition), self.repeats.cells(there)
+        own = self._scores(cells)
+        found = self._scores(theirs)
+        if untrained:
+            _, *place = score_key(theirs[0], True)[0]
+            found = self.kept.untrained.get(tuple(place), {}).get(other.encoder, {})
+        apart = {at: score.value - found[at].value for at, score in own.items() if at in found}
+        key = across_key(cells[0], theirs[0], untrained, apart)
+        return self._with_interval(self.kept.across.get(key), apart, paired=True)
+
     def _scores(self, cells: Iterable[GridCell]) -> dict[Repetition, KeptScore]:
         found: dict[Repetition, KeptScore] = {}
         for cell in cells:
@@ -147,6 +169,12 @@ class KeptLines:
 
     def _judge(self, a: str, b: str, place: Sequence[str], values: dict[Repetition, float]) -> Judged | None:
         found = self.kept.patients.get((a, b, *place, say_repetitions(values)))
+        return self._with_interval(found, values, paired=bool(b))
+
+    def _with_interval(
+        self, found: OverPatients | None, values: dict[Repetition, float], paired: bool
+    ) -> Judged | None:
+        """Make the interval of these scores, or of paired differences, from its spread over patients."""
         if found is None:
             return None
         rows = list(_by_split(values))
@@ -154,7 +182,7 @@ class KeptLines:
         mean = float(np.mean(each))
         if len(each) > 1:
             limits = find_metric(self.kept.measure.metric).limits
-            limits = limits_of_difference(limits, limits) if b else limits
+            limits = limits_of_difference(limits, limits) if paired else limits
             low, high = interval_from_spreads(each, found.sd, found.overlap, limits)
         elif found.low is not None and found.high is not None:
             low, high = found.low, found.high

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import shorten
 
+import attrs
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.grids.distances import DistanceLine, say_encoders
-from clocs_core.grids.drawing import SMALL, Drawing, finish, name_rows
+from clocs_core.grids.drawing import SMALL, Drawing, finish, legend_below, name_rows, title_in_lines
 from clocs_core.grids.panels import DIMENSION, LABELS, Axis, Panel, panels_of
 from clocs_core.grids.presets import Preset
 from clocs_core.grids.summary import Line, Summary
@@ -63,14 +66,15 @@ def _dots(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
         for place, line in enumerate(panel.lines):
             _dot(axes, line, place)
         name_rows(axes, [shorten(line.condition.row, 40, placeholder=" …") for line in panel.lines])
-        label(axes, panel.title, metric, "")
+        label(axes, "", metric, "")
+        title_in_lines(axes, panel.title, letters=30)
     caption = "Filled: ours, mean over seeds with its sd. Open: the paper's, with its sd, where it has a number."
     return finish(figure, preset.name, preset.title, caption)
 
 
 def _dot(axes: Axes, line: Line, place: int) -> None:
     assert line.spread  # lines without a score were left out
-    colour = ORANGE if line.condition.method == "random" else BLUE
+    colour = ORANGE if line.condition.method == RANDOM else BLUE
     axes.errorbar(line.spread.mean, place - 0.12, xerr=line.spread.sd_seeds, color=colour, marker="o", markersize=5)
     if line.printed:
         paper = line.printed
@@ -89,7 +93,7 @@ def _less(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
     figure, grid, panels = _curve_panels(lines, metric, LABELS)
     for axes, panel in zip(grid, panels, strict=True):
         for line in panel.lines:
-            if line.condition.method == "random" and line.condition.label_fraction == 1 and line.spread:
+            if line.condition.method == RANDOM and line.condition.label_fraction == 1 and line.spread:
                 axes.axhline(line.spread.mean, color=GREY, linewidth=1, linestyle=":")
     caption = "Validation patients; dotted: random initialisation with all labels. Error bars: sd over seeds."
     return finish(figure, preset.name, preset.title, caption)
@@ -98,35 +102,51 @@ def _less(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
 def _curve_panels(lines: Sequence[Line], metric: str, axis: Axis) -> tuple[Figure, list[Axes], tuple[Panel, ...]]:
     panels = panels_of(lines, axis)
     figure, grid = _arrange(panels, columns=4, width=3.0, height=2.6)
-    methods = list(dict.fromkeys(line.condition.row for line in lines))
+    looks = _looks(lines)
     for axes, panel in zip(grid, panels, strict=True):
-        for number, method in enumerate(methods):
+        for method, look in looks.items():
             shown = [line for line in panel.lines if line.condition.row == method]
             if shown:
-                _curve(axes, sorted(shown, key=lambda line: axis.of(line.condition)), axis, number)
+                _curve(axes, sorted(shown, key=lambda line: axis.of(line.condition)), axis, look)
         axes.set_xticks(sorted({axis.of(line.condition) for line in lines}))
-        label(axes, panel.title, axis.title, metric)
-    legend(grid[0])
+        label(axes, "", axis.title, metric)
+        title_in_lines(axes, panel.title, letters=34)
+    drawn = {method: Line2D([], [], **attrs.asdict(look), markersize=4) for method, look in looks.items()}
+    if any(line.printed for line in lines):
+        drawn["the paper's"] = Line2D([], [], color=GREY, linewidth=1, linestyle="--")
+    legend_below(figure, drawn)
     return figure, grid, panels
 
 
-def _curve(axes: Axes, lines: Sequence[Line], axis: Axis, number: int) -> None:
-    name = lines[0].condition.row
-    colour, marker = _METHODS[number % len(_METHODS)], MARKERS[number // len(_METHODS) % len(MARKERS)]
-    colour = ORANGE if name == "random" else colour
+@attrs.frozen
+class _Look:
+    """How the line of a method is drawn, in every panel."""
+
+    color: str
+    marker: str
+
+
+def _looks(lines: Sequence[Line]) -> dict[str, _Look]:
+    methods = [name for name in dict.fromkeys(line.condition.row for line in lines) if name != RANDOM]
+    rounds = ((number // len(_METHODS) % len(MARKERS), number % len(_METHODS)) for number in range(len(methods)))
+    looks = {name: _Look(_METHODS[of], MARKERS[turn]) for name, (turn, of) in zip(methods, rounds, strict=True)}
+    return {RANDOM: _Look(ORANGE, MARKERS[0]), **looks}
+
+
+def _curve(axes: Axes, lines: Sequence[Line], axis: Axis, look: _Look) -> None:
     places = [axis.of(line.condition) for line in lines]
     means = [line.spread.mean for line in lines if line.spread]
     sds = [(line.spread.sd_seeds or 0.0) for line in lines if line.spread]
-    axes.errorbar(places, means, yerr=sds, color=colour, marker=marker, markersize=4, linewidth=1.5, label=name)
+    axes.errorbar(places, means, yerr=sds, color=look.color, marker=look.marker, markersize=4, linewidth=1.5)
     printed = [(axis.of(line.condition), line.printed.mean) for line in lines if line.printed]
     if printed:
-        axes.plot(*zip(*printed, strict=True), color=colour, linewidth=1, linestyle="--", alpha=0.7)
+        axes.plot(*zip(*printed, strict=True), color=look.color, linewidth=1, linestyle="--", alpha=0.7)
 
 
 def _perturbations(preset: Preset, lines: Sequence[Line], metric: str) -> Drawing:
     """Draw a row per method, a column per place, on one scale; a dot per perturbation, as in the paper."""
     panels = panels_of(lines)
-    methods = list(dict.fromkeys(line.condition.method for line in lines if line.condition.method != "random"))
+    methods = list(dict.fromkeys(line.condition.method for line in lines if line.condition.method != RANDOM))
     down, across = max(1, len(methods)), len(panels)
     figure, grid = sheet(down, across, max(7.2, 5.4 * across), 2.4 * down)
     for row, method in enumerate(methods):
@@ -151,7 +171,7 @@ def _perturbed(axes: Axes, panel: Panel, method: str) -> None:
         axes.errorbar(place, line.spread.mean, yerr=line.spread.sd_seeds, color=colour, marker="o", markersize=6)
     axes.set_xticks(range(len(shown)), [name.replace(",", "\n→ ") for name in names], fontsize=7)
     for line in panel.lines:
-        if line.condition.method == "random" and line.spread:
+        if line.condition.method == RANDOM and line.spread:
             axes.axhline(line.spread.mean, color=ORANGE, linewidth=1, linestyle=":")
 
 

@@ -2,8 +2,8 @@
 
 Loading torch and the rest takes 4 s of a core, which is most of a small evaluation. A grid of a thousand jobs loads
 them once. The process does nothing else: it computes nothing and starts no thread, and CUDA begins in the forks. So a
-fork is as new as a process that loaded everything itself. What it inherits from a grid is the same, too: locks, the
-log, and the signals that are ignored. It lives on if its grid is killed.
+fork begins in the state of a new process. It also inherits the same from the grid: locks, the log, and the signals that
+are ignored. It lives on if its grid is killed.
 
 The two sides talk by one socket that keeps messages apart, in JSON. A grid sends the words of a command with its open
 files, or a signal for one; the process answers with the exit code of each. It ends when the grid has closed the socket.

@@ -25,7 +25,8 @@ from typing import Any
 
 import attrs
 
-from clocs_core.contracts.grids import RANDOM, Condition
+from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.errors import ClocsError, SettingsError, neighbours
 from clocs_core.grids.axes import Repeats, read_method
 from clocs_core.grids.choose import Axes, choose_presets

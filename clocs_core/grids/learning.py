@@ -11,6 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from clocs_core.artifacts.reports import Curve
 from clocs_core.contracts.grids import Condition
+from clocs_core.contracts.result_offers import FINETUNE
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import GridCell
 from clocs_core.grids.drawing import SMALL, Drawing, finish, legend_at_side
@@ -42,7 +44,7 @@ class LearningLine:
 
 def summarise_learning(conditions: Iterable[Condition], repeats: Repeats, results: Results) -> tuple[LearningLine, ...]:
     """Collect the curves of every method at its F, and of random initialisation at the largest F, once a repetition."""
-    wanted = [one for one in conditions if one.protocol == "finetune"]
+    wanted = [one for one in conditions if one.protocol == FINETUNE]
     lines = [_line(one, one.row, one.method, repeats.cells(one), results) for one in wanted]
     places: dict[tuple[object, ...], list[Condition]] = {}
     for one in wanted:
@@ -53,7 +55,7 @@ def summarise_learning(conditions: Iterable[Condition], repeats: Repeats, result
         once: dict[object, GridCell] = {}
         for cell in (cell for one in full for cell in repeats.cells(one) if results.is_done(cell)):
             once.setdefault(cell.random, cell)
-        lines.append(_line(full[0], "random", "random", tuple(once.values()), results))
+        lines.append(_line(full[0], RANDOM, RANDOM, tuple(once.values()), results))
     once_each = {(line.where, line.name, line.condition.part): line for line in lines}  # stand-ins may coincide
     return tuple(line for line in once_each.values() if line.curves or line.without)
 
@@ -99,9 +101,9 @@ _COLOURS = (BLUE, GREEN, *(one for one in PALETTE if one not in (BLUE, GREEN, OR
 
 def _dress(line: LearningLine, lines: Sequence[LearningLine]) -> tuple[str, str]:
     """Choose a colour by F and dashes by method: lines with equally many labels look alike. Random is orange."""
-    if line.init == "random":
+    if line.init == RANDOM:
         return ORANGE, "-"
-    methods = list(dict.fromkeys(one.init for one in lines if one.init != "random"))
+    methods = list(dict.fromkeys(one.init for one in lines if one.init != RANDOM))
     shares = sorted({one.condition.label_fraction for one in lines})
     colour = _COLOURS[shares.index(line.condition.label_fraction) % len(_COLOURS)]
     return colour, _DASHES[methods.index(line.init) % len(_DASHES)]

@@ -28,7 +28,7 @@ from clocs_core.grids.provenance import Making, say_making
 from clocs_core.grids.results import CellResult, Results, RunResult
 from clocs_core.grids.rows import Sheet, difference_sheet, markdown, score_sheet
 from clocs_core.grids.status import HEADINGS, CellState, count_states, states_of
-from clocs_core.grids.summary import Summary, summarise
+from clocs_core.grids.summary import Line, Summary, summarise
 from clocs_core.report.blocks import data_uri
 
 INTRO = "95 % intervals of the mean, over seeds and patients; over patients alone where there is one repetition."
@@ -36,13 +36,17 @@ INTRO = "95 % intervals of the mean, over seeds and patients; over patients alon
 
 @attrs.frozen
 class Section:
-    """One table or figure of the paper: numbers, differences, figures, and sentences about them."""
+    """One table or figure of the paper: numbers, differences, figures, and sentences about them.
+
+    first: what to know before the numbers.
+    """
 
     preset: Preset
     sheet: Sheet
     differences: Sheet | None
     drawings: tuple[Drawing, ...]
     notes: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -93,7 +97,8 @@ def build_page(grid: Grid, inputs: Inputs, call: Call) -> Page:
 def build_progress(grid: Grid, out: Path, call: Call) -> Page:
     """Make a page of cells alone, while a grid runs: tables and figures take longer."""
     states, none = states_of(grid, Results(out)), Sheet("", (), (), ())
-    text = f"The grid runs since {call.began:%Y-%m-%d %H:%M} UTC. {count_states(states)}. Tables come at the end."
+    since = f"The grid has been running since {call.began:%Y-%m-%d %H:%M} UTC."
+    text = f"{since} {count_states(states)}. Tables come at the end."
     return Page(
         sections=(),
         pretrainings=none,
@@ -149,7 +154,7 @@ def to_markdown(page: Page) -> str:
 
 def section_markdown(section: Section, ending: str) -> list[str]:
     """Write a table with its figures, which lie in figures/ with this ending, sentences and differences."""
-    parts = [markdown(section.sheet)]
+    parts = [*(f"{note}\n" for note in section.first), markdown(section.sheet)]
     parts += [f"![{one.title}](figures/{one.name}.{ending})\n\n{one.caption}\n" for one in section.drawings]
     parts += [f"{note}\n" for note in section.notes]
     if section.differences:
@@ -185,29 +190,62 @@ def score_section(preset: Preset, summary: Summary, metric: str, more: tuple[Dra
     """Make the section of a table of scores. more: figures to stand before those of the scores."""
     differences = difference_sheet(summary) if summary.differences else None
     drawings = (*more, *draw_scores(preset, summary, metric))
-    return Section(preset, score_sheet(summary), differences, drawings, _claims(summary, preset.claim))
+    claims = _claims(summary, preset.claim)
+    return Section(preset, score_sheet(summary), differences, drawings, claims, _no_transfer(summary))
+
+
+def _no_transfer(summary: Summary) -> tuple[str, ...]:
+    """Say which lines evaluate on the data set of the pre-training where the paper went on to another."""
+    found = dict.fromkeys(
+        (one.pretraining, *sorted((one.printed_pretraining, one.printed_downstream)))
+        for one in (line.condition for line in summary.lines)
+        if _evaluates_on_its_own(one)
+    )
+    return tuple(
+        f"{ours} stands in for both {one} and {other}. Rows from {one} to {other}, or back, fine-tune on the "
+        "recordings of pre-training. They are no transfer: do not compare them with the paper's."
+        for ours, one, other in found
+    )
 
 
 def _claims(summary: Summary, claim: tuple[str, ...]) -> tuple[str, ...]:
-    """Count how often one method is above another, by its mean here and in the paper, and by our interval."""
+    """Count how often one method is above another, by its mean here and in the paper, and by our interval.
+
+    A comparison of ours counts once, however many of the paper's it stands for. One that is no transfer does not count.
+    """
     if not claim:
         return ()
-    ours = {line.condition.context: line for line in summary.lines if line.condition.row == claim[0]}
-    others = {line.condition.context: line for line in summary.lines if line.condition.row == claim[1]}
-    both = [(ours[context], others[context]) for context in ours if context in others]
-    here = [a.spread.mean > b.spread.mean for a, b in both if a.spread and b.spread]
-    there = [a.printed.mean > b.printed.mean for a, b in both if a.printed and b.printed]
+    pairs: dict[Condition, dict[str, Line]] = {}
+    for line in (one for one in summary.lines if not _evaluates_on_its_own(one.condition)):
+        pairs.setdefault(line.condition.context, {})[line.condition.row] = line
+    both = {place: (rows[claim[0]], rows[claim[1]]) for place, rows in pairs.items() if set(claim) <= rows.keys()}
+    here = {_ours(place): a.spread.mean > b.spread.mean for place, (a, b) in both.items() if a.spread and b.spread}
+    there = [a.printed.mean > b.printed.mean for a, b in both.values() if a.printed and b.printed]
     if not here:
         return ()
-    paper = f"; in the paper, in {sum(there)} of {len(there)}" if there else ""
+    paper = f", and in {sum(there)} of {len(there)} in the paper" if there else ""
     # Which of the two stands first depends on the order of the rows.
     sides = [(one, 1 if one.a == claim[0] else -1) for one in summary.differences if {one.a, one.b} == set(claim)]
-    told = [one for one, sign in sides if min(sign * one.interval.low, sign * one.interval.high) > 0]
-    sure = sum(one.repetitions > 1 for one in told)
+    told = {
+        _ours(one.context)
+        for one, sign in sides
+        if min(sign * one.interval.low, sign * one.interval.high) > 0 and one.repetitions > 1
+    }
     return (
-        f"By its mean, {claim[0]} is above {claim[1]} in {sum(here)} of {len(here)} conditions{paper}. "
-        f"The interval over seeds and patients is above 0 in {sure}.",
+        f"The mean of {claim[0]} is higher than that of {claim[1]} in {sum(here.values())} of {len(here)} conditions "
+        f"here{paper}. The interval of the difference over seeds and patients is above 0 in "
+        f"{len(told & here.keys())} of {len(here)}.",
     )
+
+
+def _evaluates_on_its_own(one: Condition) -> bool:
+    """Whether an encoder is evaluated on the data set of its pre-training where the paper went on to another."""
+    return one.pretraining == one.downstream and one.printed_pretraining != one.printed_downstream
+
+
+def _ours(one: Condition) -> Condition:
+    """Return a place without the places of the paper that it stands for."""
+    return attrs.evolve(one, printed_pretraining="", printed_downstream="")
 
 
 def _used(presets: Iterable[Preset], inputs: Inputs) -> list[RunResult | CellResult]:

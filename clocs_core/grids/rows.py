@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isnan
 
 import attrs
 
@@ -65,6 +66,7 @@ def score_sheet(summary: Summary) -> Sheet:
         )
         for line in summary.lines
     )
+    shared = _with_direction(shared, summary)
     return Sheet(shared, headings, rows, _begins([line.condition.context for line in summary.lines]))
 
 
@@ -80,7 +82,13 @@ def difference_sheet(summary: Summary) -> Sheet:
         )
         for one in summary.differences
     )
+    shared = _with_direction(shared, summary)
     return Sheet(shared, headings, rows, _begins([one.context for one in summary.differences]))
+
+
+def _with_direction(shared: str, summary: Summary) -> str:
+    """Add that lower is better, where it is: a number above that of `random` is then a worse one."""
+    return shared if summary.better == "higher" else ", ".join(filter(None, (shared, "lower is better")))
 
 
 def say_spread(found: Spread | None) -> str:
@@ -102,6 +110,8 @@ def say_gain(value: float, low: float, high: float) -> str:
 
 def say_reading(low: float, high: float, repetitions: int) -> str:
     """Say what the interval of a - b says. One repetition says nothing about other seeds, so it has no verdict."""
+    if isnan(low) or isnan(high):
+        return "not defined"
     if repetitions < 2:
         return "one seed"
     if low > 0:

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import attrs
 import numpy as np
 
 from clocs_core.artifacts.reports import Report
-from clocs_core.contracts.grids import RANDOM, Condition, Published, nothing_published
+from clocs_core.contracts.grids import Condition, Published, nothing_published
+from clocs_core.contracts.scores import RANDOM
 from clocs_core.evaluation.bootstrap import Interval, compare
 from clocs_core.evaluation.over_seeds import mean_over_seeds, patients_spread
 from clocs_core.grids.axes import Repeats
 from clocs_core.grids.cells import GridCell, Random
-from clocs_core.grids.draws import Source, fill_draws, read_draws, source_of, sources_of
+from clocs_core.grids.draws import Source, fill_draws, find_metric, read_draws, scored_rows, source_of, sources_of
 from clocs_core.grids.measure import Inputs, Lookup, Measure
 from clocs_core.grids.results import Results
 from clocs_core.grids.untrained import say_encoder, say_untrained
+
+Repetition = tuple[int, int]  # split, seed
+_Repeated = tuple[int, int, str]  # split, seed, and the patients of the split
 
 
 @attrs.frozen
@@ -98,15 +102,35 @@ class Difference:
 
 
 @attrs.frozen
+class Across:
+    """Two conditions of a table that stand in different places, such as at two label fractions.
+
+    untrained: whether the second is the untrained encoder there, instead of the condition itself.
+    """
+
+    a: Condition
+    b: Condition
+    untrained: bool = False
+
+
+@attrs.frozen
 class Summary:
-    """A table: its lines, the untrained encoder first in every context, and the differences between methods."""
+    """A table: its lines, the untrained encoder first in every context, and the differences between methods.
+
+    better: whether a higher or a lower score is better.
+    """
 
     lines: tuple[Line, ...]
     differences: tuple[Difference, ...]
+    better: Literal["higher", "lower"] = "higher"
 
 
 class FindsLines(Protocol):
     """Looks up the lines of a table, in the folders of a grid or in its files."""
+
+    @property
+    def better(self) -> Literal["higher", "lower"]:
+        """Whether a higher or a lower score is better."""
 
     def line(self, condition: Condition) -> Line:
         """Summarise one condition."""
@@ -125,6 +149,15 @@ def summarise(conditions: Sequence[Condition], inputs: Inputs, published: Lookup
     return tabulate(conditions, found)
 
 
+def compare_across(pairs: Iterable[Across], inputs: Inputs) -> Iterator[tuple[Across, Judged, tuple[Repetition, ...]]]:
+    """Compare conditions on the same patients, over the repetitions that both have. Their draws must be there."""
+    found = _Found(inputs.results, inputs.measure, inputs.repeats, nothing_published)
+    for pair in pairs:
+        judged, shared = found.across(pair)
+        if judged is not None:
+            yield pair, judged, shared
+
+
 def tabulate(conditions: Iterable[Condition], found: FindsLines) -> Summary:
     """Make the table of these conditions, the untrained encoders first in every context."""
     contexts: dict[Condition, list[Condition]] = {}
@@ -136,7 +169,7 @@ def tabulate(conditions: Iterable[Condition], found: FindsLines) -> Summary:
         lines += found.random_lines(context, rows)
         lines += [found.line(condition) for condition in rows if condition.trains]
         differences += found.differences(context, rows)
-    return Summary(tuple(lines), tuple(differences))
+    return Summary(tuple(lines), tuple(differences), found.better)
 
 
 def untrained_condition(context: Condition, encoder: str, several: int) -> Condition:
@@ -180,6 +213,11 @@ class _Found:
     repeats: Repeats
     published: Lookup
 
+    @property
+    def better(self) -> Literal["higher", "lower"]:
+        """Whether a higher or a lower score is better."""
+        return find_metric(self.measure.metric).better
+
     def sources(self, conditions: Iterable[Condition]) -> Iterator[Source]:
         for condition in conditions:
             for cell in self.repeats.cells(condition):
@@ -190,7 +228,7 @@ class _Found:
     def line(self, condition: Condition) -> Line:
         cells = self.repeats.cells(condition)
         scored = [(cell, value) for cell in cells if (value := self._value(cell, cell.pretraining.method)) is not None]
-        random = [value for cell, _ in scored if (value := self._value(cell, "random")) is not None]
+        random = [value for cell, _ in scored if (value := self._value(cell, RANDOM)) is not None]
         gains = [
             (cell, compare(own, other))
             for cell, _ in scored
@@ -237,16 +275,23 @@ class _Found:
             encoder=encoder,
         )
 
+    def across(self, pair: Across) -> tuple[Judged | None, tuple[Repetition, ...]]:
+        """Compare two conditions over the repetitions that both have on the same patients."""
+        ours, theirs = self._drawn(pair.a), self._drawn(pair.b, pair.untrained)
+        shared = [key for key in ours if key in theirs]
+        pairs = [(ours[key][0], compare(ours[key][1], theirs[key][1])) for key in shared]
+        return _over_repetitions(pairs), tuple((split, seed) for split, seed, _ in shared)
+
+    def _drawn(self, condition: Condition, random: bool = False) -> dict[_Repeated, tuple[GridCell, Interval]]:
+        return {
+            (cell.pretraining.split_seed, cell.pretraining.seed, patients): (cell, found)
+            for cell in self.repeats.cells(condition)
+            if (found := self._draws(cell, random)) and (patients := self._patients(cell))
+        }
+
     def differences(self, context: Condition, rows: Sequence[Condition]) -> Iterator[Difference]:
         """Compare methods over the repetitions that both have on the same patients."""
-        draws = {
-            condition.row: {
-                (cell.pretraining.split_seed, cell.pretraining.seed, patients): (cell, found)
-                for cell in self.repeats.cells(condition)
-                if (found := self._draws(cell)) and (patients := self._patients(cell))
-            }
-            for condition in rows
-        }
+        draws = {condition.row: self._drawn(condition) for condition in rows}
         for a, b in combinations(draws, 2):
             shared = [key for key in draws[a] if key in draws[b]]
             pairs = [(draws[a][key][0], compare(draws[a][key][1], draws[b][key][1])) for key in shared]
@@ -259,9 +304,15 @@ class _Found:
         return found.predictions if found and found.report else None
 
     def _patients(self, cell: GridCell) -> str:
-        """Look up the hash of the parts of a cell's patients; "" where there is none, and nothing can be paired."""
-        report = self.results.evaluated(cell)
-        return report.split.hash if report else ""
+        """Return what a cell's scores are of: its split, its task and its scored rows.
+
+        It is "" where there is no report, and nothing can be paired.
+        """
+        report, predictions = self.results.evaluated(cell), self._predictions(cell)
+        if report is None or not report.split.hash or predictions is None:
+            return ""
+        source = source_of(cell, cell.pretraining.method, predictions, self.measure, self.results.out)
+        return f"{report.split.hash} {report.task} {scored_rows(source)}"
 
     def _value(self, cell: GridCell, init: str) -> float | None:
         report = self.results.evaluated(cell)
@@ -275,7 +326,7 @@ class _Found:
         predictions = self._predictions(cell)
         if predictions is None:
             return None
-        init = "random" if random else cell.pretraining.method
+        init = RANDOM if random else cell.pretraining.method
         return read_draws(source_of(cell, init, predictions, self.measure, self.results.out))
 
     def _seen(self, cells: Sequence[GridCell]) -> Seen | None:

@@ -32,8 +32,7 @@ def test_the_page_has_the_table_and_the_facts_of_the_committed_campaign(
     versions = FOUND["versions"]
     assert (
         f"{FOUND['trials']:,} trials, {FOUND['date']}, {FOUND['machine']}, Python {versions['python']}, torch "
-        f"{versions['torch']}, seed 0: {len(FOUND['broken'])} broke a promise, and keep it since they were mended"
-        in words
+        f"{versions['torch']}, seed 0. In {len(FOUND['broken'])} trials a promise was broken." in words
     )
 
 

@@ -61,7 +61,7 @@ def check_pages_of_exports(place: Path, whole: str) -> None:
     grid = load_grid(place / "out")
     inputs = Inputs(repeats=grid.repeats, results=Results(place / "out"), measure=grid.measure)
     write_export(grid, inputs, place / "files")
-    counts = make_pages(grid, [place / "files"], installed_session().catalogue, place / "pages")
+    counts = make_pages(grid, [place / "files"], installed_session().catalogue, place / "pages", print)
     assert all(one.made == one.asked > 0 for one in counts.values())
     assert set(counts) == {offer.name for offer in paper_grids()}
     for name in counts:

@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import run_all
@@ -43,6 +45,29 @@ def test_a_second_call_runs_nothing_and_prints_the_same(place: Path, capsys: pyt
     assert begun(place / "log") == jobs
     assert capsys.readouterr().out == first
     assert "| cmsc | 0." in first
+
+
+def test_tables_go_to_a_file_while_progress_is_on_a_terminal(place: Path) -> None:
+    """A bar on a terminal takes what is printed while it stands."""
+    assert grid(place) == 0
+    ours, theirs = os.openpty()
+    reader = Thread(target=read_terminal, args=(ours,))  # a terminal that nobody reads holds a slow command up
+    reader.start()
+    command = [sys.executable, str(HERE.parents[1] / "benchmarks" / "run_all.py"), *GRID, "--out", str(place / "out")]
+    try:
+        done = subprocess.run([*command, "--report-only"], stdout=subprocess.PIPE, stderr=theirs, text=True, check=True)
+    finally:
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+    assert "| cmsc |" in done.stdout
+
+
+def read_terminal(ours: int) -> None:
+    """Read what is written to a terminal until its last writer has closed it."""
+    with suppress(OSError):  # Linux ends the reading this way
+        while os.read(ours, 65536):
+            pass
 
 
 def test_more_seeds_and_shares_run_only_what_is_new(place: Path) -> None:

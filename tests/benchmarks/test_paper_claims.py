@@ -67,9 +67,27 @@ def test_a_claim_is_judged_by_counts() -> None:
     for word, compared in cases:
         assert say(claim, compared).startswith(f"**{word}**: one is above the other (section 9)")
     assert say(claim, [above, below, untold, single, missing]).endswith(
-        ": above in 1 of 3 comparisons, below in 1, not told in 1, of one seed alone in 1, not made in 1; "
-        "in the paper above in 2 of 3."
+        ": above in 1 of 3 comparisons, below in 1, not told apart in 1, of one seed alone in 1, not made in 1; "
+        "in the paper, above in 1 of 2."  # of the comparisons that are made here
     )
+
+
+def test_what_a_claim_names_together_is_counted_apart() -> None:
+    """It may hold for one method and not for another. The paper counts where ours is made alone."""
+    ones = [
+        Compared((0.2, 0.1, 0.3), 5, (0.1,), "a - c"),
+        Compared((0.1, -0.1, 0.3), 5, (0.1,), "b - c"),
+        Compared(None, papers=(-0.1,), who="b - c"),
+    ]
+    claim = Claim("a and b are above c", "section 9", lambda tables: ones)
+    by_pair = paper_claims._counts_by_pair([(claim, ones)])
+    assert by_pair.rows == (
+        ("1", "a - c", "1", "0", "0", "0", "0", "+0.200"),
+        ("1", "b - c", "0", "0", "1", "0", "1", "+0.100"),
+    )
+    said = say(claim, ones)
+    assert "not told apart in 1, +0.200 [+0.100, +0.300] and +0.100 [-0.100, +0.300], not made in 1" in said
+    assert said.endswith("; in the paper, above in 2 of 2.")
 
 
 def test_chance_is_counted_as_a_binomial_is() -> None:
@@ -179,6 +197,14 @@ def test_quarters_of_labels_and_dimensions_are_found_in_their_tables() -> None:
     (wide,) = paper_claims.by_dimension(tables(effect_of_dimension=Summary(sizes, ())), "effect-of-dimension", 128, 32)
     assert wide.ours is not None
     assert wide.ours[0] == pytest.approx(0.096)
+    claim = Claim("one is above the other", "section 9", lambda tables: [])
+    assert "(section 9; the interval is as if the two were scored on different patients" in say(claim, [wide])
+    paired = attrs.evolve(
+        tables(effect_of_dimension=Summary(sizes, ())), across=lambda line, other: Judged(0.09, 0.08, 0.1, 0.01, 0.0)
+    )
+    (narrow,) = paper_claims.by_dimension(paired, "effect-of-dimension", 128, 32)
+    assert narrow.ours == (0.09, 0.08, 0.1)
+    assert say(claim, [narrow]).startswith("**Holds**: one is above the other (section 9): ")
     (gain,) = paper_claims.over_random(
         tables(
             transfer_4_leads=Summary((line(few, 0.8, gain=-0.2), line(attrs.evolve(few, method="random"), 1.0)), ())

@@ -146,9 +146,7 @@ def test_rows_stand_in_the_order_of_their_list() -> None:
 
 def test_rows_that_lack_a_seed_or_an_evaluation_are_named() -> None:
     unfinished = {**TABLE, "failed": {"cpc, s4d, seed 1": "not finished: time was up"}}
-    assert "Rows that lack some of their seeds or evaluations, for which time was up (`--until`): cpc, s4d." in page_of(
-        unfinished
-    )
+    assert "Incomplete rows, which a time limit (`--until`) ended early: cpc, s4d." in page_of(unfinished)
     assert "Rows that lack" not in page_of(TABLE)
 
 

@@ -59,7 +59,6 @@ RUN_ELSEWHERE = {
     "::test_a_preparation_survives_the_loss_of_a_node",
     "clocs grid status runs/grids/mine": _GRIDS,
     "clocs grid page runs/grids/mine": _GRIDS,
-    "clocs grid export runs/grid --csv scores.csv": _GRIDS,
     "clocs grid export runs/grids/mine --csv scores.csv": _GRIDS,
     **dict.fromkeys(
         (
@@ -76,12 +75,16 @@ RUN_ELSEWHERE = {
             f"{_PAPER} --only linear-4-leads --axis embedding_dim=32 {_GPU}",
             "clocs grid export runs/paper --asked benchmarks/paper.toml --folder benchmarks/results/paper/first "
             "--jobs 8",
-            "clocs grid page benchmarks/results/paper/* --asked benchmarks/paper.toml --pages docs/paper",
         ),
         "tests/core/cli/test_cli_grid.py::test_pages_are_made_from_what_was_exported_without_the_runs",
     ),
-    "python benchmarks/paper_claims.py benchmarks/results/paper/* --asked benchmarks/paper.toml --out docs/paper"
-    "/claims.md": "tests/benchmarks/test_paper_claims.py::test_the_page_of_exports_is_written",
+    "python benchmarks/run_all.py --pages": (
+        "tests/test_results.py::test_every_page_of_the_paper_follows_from_the_exported_files"
+    ),
+    "python benchmarks/linear_differences_grid.py runs/paper/pretrained/{supervised,mt-ssl,simclr,cmlc,cmsmlc,cmsc}"
+    "-ptbxl-L4-E128-resamples=* runs/paper/pretrained/byol-ptbxl-L4-E128-keep=loss-* --root $CLOCS_DATA/ptbxl --jobs 2 "
+    "--out benchmarks/results/linear_differences_grid.csv": "tests/benchmarks/test_linear_differences_grid.py"
+    "::test_every_score_of_a_run_and_of_the_untrained_encoder_is_listed_by_both_solvers",
     "python benchmarks/counts.py --data-root $CLOCS_DATA --out benchmarks/results/counts.csv": "tests/benchmarks"
     "/test_counts.py::test_instances_are_counted_by_part",
     "python benchmarks/validation_order.py --root $CLOCS_DATA/ptbxl --out benchmarks/results/validation_order.json": (
