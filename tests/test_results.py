@@ -11,13 +11,15 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from statistics import fmean, stdev
 
+import grid_intervals
 import pytest
+import run_all
 import scale_model
-from grid_intervals import Place, read_committed, rewrite
+from paper_results import Place, paper_results
 
 from clocs_core.evaluation.over_seeds import interval_from_spreads
 from clocs_core.grids.carry_out import make_pages
@@ -206,20 +208,32 @@ def test_the_order_of_validation_instances_does_what_is_said_of_it():
     assert found["simclr"]["best epoch"]["shuffled"] == results("validation_order")["about"]["epochs"]
 
 
-def test_where_simclr_stops_is_said_beside_its_scores():
-    """Its epochs in both orders, their steps, and the epochs that the full runs kept."""
-    order, batch = results("validation_order"), 256  # the default, as in all runs here
+def test_where_methods_stop_is_said_beside_their_scores():
+    """The epochs that seeds kept; for SimCLR, those in both orders of the validation instances too."""
+    order, batch, text = results("validation_order"), 256, words("docs/results.md")  # the default, as in all runs here
     simclr, epochs = order["methods"]["simclr"], order["about"]["epochs"]
-    full = results("ptbxl_linear")
-    first, second, third = full["rows"]["simclr"]["best_epochs"]
-    instances = order["about"]["training instances"], full["split"]["frames"]["train"]
-    few, many = (math.ceil(count / batch) for count in instances)
-    text = words("docs/results.md")
-    best = simclr["best epoch"]["in order"]
-    assert f"of {epochs} epochs of {few} steps, its validation loss was lowest at epoch {best}." in text
+    steps, best = math.ceil(order["about"]["training instances"] / batch), simclr["best epoch"]["in order"]
+    assert f"In one training of {epochs} epochs of {steps} steps," in text
+    assert f"validation loss was lowest at epoch {best}, and with the same" in text
     assert simclr["shuffled"][-1] == min(simclr["shuffled"])
-    assert f"With the same instances shuffled, it still fell at epoch {epochs}." in text
-    assert f"kept the epochs {first}, {second} and {third}, of {many} steps." in text
+    assert f"instances shuffled, it still fell at epoch {epochs}." in text
+    *kept, last = kept_epochs("simclr")
+    assert f"kept the epochs {', '.join(kept)} and {last}. The last is that of the seed at" in text
+    place = Place("4", "physionet2017", "0.5")
+    both = (paper_results().seeds(name, place) for name in ("simclr", "random"))
+    *others, fifth = (ours - theirs for ours, theirs in zip(*both, strict=True))
+    assert fifth < min(others)
+    *kept, last = kept_epochs("byol")
+    assert f"The default rule kept the epochs {', '.join(kept)} and {last}." in text
+    assert set(kept_epochs("byol keep=loss")) == {"1"}
+
+
+def kept_epochs(method: str) -> list[str]:
+    """The best epoch of each seed, pre-trained on four leads with E = 128."""
+    with (RESULTS / "paper" / "first" / "runs.csv").open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if (row["leads"], row["embedding_dim"]) == ("4", "128")]
+    name = f"{method} resamples=20 permutations=0"
+    return [row["best_epoch"] for row in rows if row["method"] == name and row["init"] != "random"]
 
 
 def test_the_counts_of_instances_are_those_that_were_made():
@@ -230,15 +244,15 @@ def test_the_counts_of_instances_are_those_that_were_made():
         (one.dataset, one.method, one.part, one.printed) for one in load_results().counts
     ]
     by_place = {(one["table"], one["of_the_paper"], one["method"], one["part"]): one for one in found}
-    shown = tables("results.md")
+    shown = [without_commas(row) for row in tables("results.md")]  # the paper prints thousands with and without them
     for method in ("byol", "simclr", "cmsc", "cmlc", "cmsmlc"):
         cells = [by_place["3", name, method, part] for name in SETS for part in ("train", "validation")]
         ours = [f"{int(one['instances']):,}" for one in cells[:2]]
-        assert [method, *ours, *(one["paper"] for one in cells)] in shown
+        assert without_commas([method, *ours, *(one["paper"] for one in cells)]) in shown
     for name in (*SETS, "cardiology", "physionet2017"):
         cells = [by_place["4", name, "", part] for part in ("train", "validation", "test")]
         ours = [f"{int(one['instances']):,} ({int(one['patients']):,})" for one in cells]
-        assert [name, cells[0]["dataset"], *ours, *(one["paper"] for one in cells)] in shown
+        assert without_commas([name, cells[0]["dataset"], *ours, *(one["paper"] for one in cells)]) in shown
     here, paper = (
         [int(one[where].split()[0].replace(",", "")) for one in by_cardiology(found)]
         for where in ("instances", "paper")
@@ -251,6 +265,10 @@ def test_the_counts_of_instances_are_those_that_were_made():
 
 
 SETS = ("chapman", "physionet2020")
+
+
+def without_commas(row: list[str]) -> list[str]:
+    return [cell.replace(",", "") for cell in row]
 
 
 def by_cardiology(found: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -545,159 +563,164 @@ def test_the_times_of_the_losses_are_those_that_were_measured():
         assert all(row["waits_for_host"] for name, row in size["times"].items() if name in theirs and name in said)
 
 
-def grid_scores(options: str = "resamples=20") -> dict[tuple[str, ...], dict[str, list[float]]]:
-    """AUROC of frames by (method, leads, downstream, F) and split, from the committed scores."""
-    found: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+def random_scores(options: str = "resamples=20") -> dict[str, dict[str, list[float]]]:
+    """AUROC of frames on Cardiology from random initialisation, by F and split."""
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with (RESULTS / "grid" / "scores.csv").open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
+            assert (row["method"], row["downstream"]) == ("random", "cardiology")
             if (row["metric"], row["level"], row["options"]) == ("auroc", "frame", options):
-                key = row["method"], row["leads"], row["downstream"], row["label_fraction"]
-                found[key][row["split"]].append(float(row["score"]))
+                found[row["label_fraction"]][row["split"]].append(float(row["score"]))
     return found
 
 
-def printed_rows(page: str) -> set[tuple[str, ...]]:
-    """The rows of a page that the grid made, without the columns of the paper."""
-    lines = (RESULTS / "grid" / page).read_text(encoding="utf-8").splitlines()
-    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("| ptbxl")]
-    return {row[1:7] for row in rows if "±" in row[4]}
-
-
-FIRST_RUN = "8454194:benchmarks/results/grid/scores.csv"
+EARLIER_RUN = "cb2840e:benchmarks/results/grid/scores.csv"
 
 
 def test_what_repeats_is_what_the_two_runs_have_in_common():
-    """The first is in the history of the repository; a checkout without it cannot be asked."""
+    """The earlier is in the history of the repository; a checkout without it cannot be asked."""
     if not shutil.which("git"):
         pytest.skip("needs git")
-    old = subprocess.run(["git", "show", FIRST_RUN], cwd=ROOT, capture_output=True, text=True, check=False)
+    old = subprocess.run(["git", "show", EARLIER_RUN], cwd=ROOT, capture_output=True, text=True, check=False)
     if old.returncode:
-        pytest.skip("the history of this checkout lacks the first run")
+        pytest.skip("the history of this checkout lacks the earlier run")
     text = words("docs/results.md")
-    assert f"`git show {FIRST_RUN}`" in text
-    first = scores_by_place(old.stdout)
-    second = scores_by_place((RESULTS / "grid" / "scores.csv").read_text(encoding="utf-8"))
-    common = {key: (first[key], second[key]) for key in second if key in first and key[1] != "physionet2017"}
-    kept = [pair for (method, *_), pair in common.items() if method in ("random", "supervised", "mt-ssl", "byol")]
-    assert all(a == b for a, b in kept)
-    assert f"The two runs have {len(kept)} scores of these in common" in text
-    seeds = defaultdict(list)
-    for (method, downstream, _, *place), pair in common.items():
-        if method in ("simclr", "cmlc", "cmsmlc", "cmsc"):
-            seeds[method, downstream, *place].append(tuple(map(float, pair)))
-    moved = {}
-    for place, pairs in seeds.items():
-        old_ones, new = zip(*pairs, strict=True)
-        moved[place] = abs(fmean(old_ones) - fmean(new)) >= stdev(new)
-    assert f"have {len(moved)} means over seeds" in text
-    assert f"{len(moved) - sum(moved.values())} of them moved by less than the sd over seeds of the second run" in text
-    assert not any(far for (*_, metric), far in moved.items() if metric in ("auroc", "auprc"))
-
-
-def scores_by_place(text: str) -> dict[tuple[str, ...], str]:
-    """The scores of a file of the grid, by method, downstream set, seed and all else, the metric last."""
-    names = ("method", "downstream", "seed", "leads", "label_fraction", "options", "split", "level", "metric")
-    return {tuple(row[name] for name in names): row["score"] for row in csv.DictReader(text.splitlines())}
-
-
-def test_an_overlap_that_is_taken_as_0_widens_the_interval_of_five_seeds():
-    """As the page of results says of its intervals."""
-    values = (0.1, 0.4, 0.2, 0.3, 0.9)
-    spreads = [0.01 * 2**power for power in range(8)]
-    for patients, share in product(spreads, (0.01, 0.1, 0.5, 0.9, 1.0)):
-        plain = interval_from_spreads(values, patients)
-        known = interval_from_spreads(values, patients, share * patients**2)
-        assert plain[1] - plain[0] >= known[1] - known[0]
-    assert "With five seeds this makes an interval wider, never narrower." in words("docs/results.md")
+    assert f"`git show {EARLIER_RUN}`" in text
+    common: dict[str, list[tuple[str, Place, float, float]]] = defaultdict(list)
+    for row in csv.DictReader(old.stdout.splitlines()):
+        about = row["metric"], row["level"], row["split"], row["options"], row["commit"]
+        name = {"byol": "byol keep=loss"}.get(row["method"], row["method"])  # which was its default
+        place = Place(row["leads"], row["downstream"], row["label_fraction"])
+        if about == ("auroc", "frame", "0", "resamples=20", "7cc7553fc5a4") and (place, name) in paper_results().lines:
+            kind = name if name == "mt-ssl" else "linear" if place.downstream == "ptbxl" else "tuned"
+            now = paper_results().seeds(name, place)[int(row["seed"])]
+            common[kind].append((name, place, float(row["score"]), now))
+    apart = {kind: [abs(before - now) for *_, before, now in found] for kind, found in common.items()}
+    tuned, linear, mt_ssl = (apart[kind] for kind in ("tuned", "linear", "mt-ssl"))
+    near = [one for one in tuned if one <= 2e-5]
+    assert f"{len(tuned)} of fine-tuned encoders, without MT-SSL. {len(near)} of them are equal to within 0.0" in text
+    others = [found[:2] for found, gap in zip(common["tuned"], tuned, strict=True) if gap > 2e-5]
+    assert {(name, place.downstream) for name, place in others} == {("simclr", "cardiology")}
+    assert len(others) == 2
+    assert f"the larger difference is {max(tuned):.4f}." in text
+    assert f"{len(linear)} of linear evaluations, without MT-SSL. The largest difference is {max(linear):.4f}" in text
+    means: dict[Place, list[float]] = defaultdict(list)
+    for _, place, before, now in common["mt-ssl"]:
+        means[place].append(before - now)
+    moved = max(abs(fmean(found)) for found in means.values())
+    assert f"{len(mt_ssl)} of MT-SSL" in text
+    assert f"They differ by up to {max(mt_ssl):.3f}, and their means over seeds by up to {moved:.3f}." in text
 
 
 def test_every_page_of_the_grid_follows_from_the_committed_scores():
     """Intervals, gains and verdicts: no number on a page is older than the scores or the rule."""
-    committed = read_committed()
+    committed = grid_intervals.read_committed()
     for page in sorted((RESULTS / "grid").glob("*.md")):
         text = page.read_text(encoding="utf-8")
-        assert rewrite(text, committed) == text, f"run: python benchmarks/grid_intervals.py ({page.name})"
+        assert grid_intervals.rewrite(text, committed) == text, (
+            f"run: python benchmarks/grid_intervals.py ({page.name})"
+        )
         assert INTERVAL in text
 
 
-@pytest.mark.parametrize(
-    ("asked", "exports", "pages"),
-    [
-        ("byol_keep.toml", "byol_keep", RESULTS / "byol_keep"),
-        ("paper.toml", "paper/*", ROOT / "docs" / "paper"),
-    ],
-)
-def test_every_page_of_exported_files_follows_from_them(
-    asked: str, exports: str, pages: Path, tmp_path: Path, no_figures: None
-):
+def test_every_page_of_the_rules_of_byol_follows_from_the_exported_files(tmp_path: Path, no_figures: None):
     """Every mean, interval, verdict and count of cells; what is not exported has no page."""
-    folders = sorted(path for path in RESULTS.glob(exports) if (path / "patients.csv").exists())
-    grid = settle_grid(read_grid_file(ROOT / "benchmarks" / asked), installed_session().catalogue)
-    if folders:
-        make_pages(grid, folders, installed_session().catalogue, tmp_path)
-    command = f"clocs grid page benchmarks/results/{exports} --asked benchmarks/{asked} --pages {pages}"
-    kept, made = ({path.name: path.read_text(encoding="utf-8") for path in at.glob("*.md")} for at in (pages, tmp_path))
-    assert kept == made, f"run: {command}"
+    grid = settle_grid(read_grid_file(ROOT / "benchmarks" / "byol_keep.toml"), installed_session().catalogue)
+    make_pages(grid, [RESULTS / "byol_keep"], installed_session().catalogue, tmp_path, print)
+    command = "clocs grid page benchmarks/results/byol_keep --asked benchmarks/byol_keep.toml --pages"
+    assert pages_in(RESULTS / "byol_keep") == pages_in(tmp_path), f"run: {command} benchmarks/results/byol_keep"
+
+
+def test_every_page_of_the_paper_follows_from_the_exported_files(tmp_path: Path, no_figures: None):
+    """The ten sentences on its claims too, with the command that makes them all."""
+    assert run_all.main(["--pages", "--out", str(tmp_path)]) == 0
+    assert pages_in(ROOT / "docs" / "paper") == pages_in(tmp_path), "run: python benchmarks/run_all.py --pages"
+    assert "$ python benchmarks/run_all.py --pages\n" in pages_in(tmp_path)["claims.md"]
+    assert "`ptbxl` stands in for `chapman` and `physionet2020`: the paper's" in pages_in(tmp_path)["index.md"]
+
+
+def pages_in(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
 
 
 def test_a_changed_score_changes_a_page():
     """Else the test above would hold whatever the scores are."""
-    committed = read_committed()
-    place = Place("4", "physionet2017", "0.5", "resamples=20")
-    committed.scores["simclr", place]["0", "4"] += 0.1  # the seed that collapsed
-    page = (RESULTS / "grid" / "ptbxl-transfer.md").read_text(encoding="utf-8")
-    before, after = page.split("\n"), rewrite(page, committed).split("\n")
+    committed = grid_intervals.read_committed()
+    place = grid_intervals.Place("4", "cardiology", "0.5", "resamples=20")
+    committed.scores["random", place]["0", "4"] += 0.5
+    page = (RESULTS / "grid" / "cardiology-random.md").read_text(encoding="utf-8")
+    before, after = page.split("\n"), grid_intervals.rewrite(page, committed).split("\n")
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert changed
-    assert all("simclr" in line for line in changed)
-    assert any("| a is above |" in line or "| a is below |" in line for line in changed)
+    assert all("| 0.5 | random |" in line for line in changed)
 
 
+BOTH = tuple(product(("cardiology", "physionet2017"), ("0.25", "0.5")))
 VERDICTS = [
     # a, b, downstream, F, verdict: every paired difference that docs/results.md names
-    *(("cmsc", "random", *place, "above") for place in product(("cardiology", "physionet2017"), ("0.25", "0.5"))),
+    *(("cmsc", "random", *place, "above") for place in BOTH),
     *(("cmsc", "simclr", "cardiology", share, "above") for share in ("0.25", "0.5")),
     ("cmsc", "simclr", "physionet2017", "0.25", "above"),
     ("cmsc", "simclr", "physionet2017", "0.5", "not told apart"),
-    *(
-        ("cmsc", "supervised", *place, "not told apart")
-        for place in product(("cardiology", "physionet2017"), ("0.25", "0.5"))
-    ),
+    *(("cmsc", "supervised", *place, "not told apart") for place in BOTH),
     ("simclr", "random", "physionet2017", "0.5", "not told apart"),
-    ("byol", "random", "physionet2017", "0.25", "not told apart"),
-    ("byol", "random", "physionet2017", "0.5", "not told apart"),
-    ("mt-ssl", "random", "physionet2017", "0.25", "above"),
+    *(("byol keep=loss", "random", "physionet2017", share, "not told apart") for share in ("0.25", "0.5")),
+    ("byol", "random", "cardiology", "0.5", "below"),
     ("mt-ssl", "random", "physionet2017", "0.5", "above"),
-    ("mt-ssl", "random", "cardiology", "0.25", "not told apart"),
-    ("mt-ssl", "random", "cardiology", "0.5", "not told apart"),
+    ("mt-ssl", "random", "cardiology", "0.5", "above"),
     *(("cmsc", other, "ptbxl", "0.5", "above") for other in ("simclr", "cmsmlc", "mt-ssl")),
     ("cmsmlc", "cmlc", "ptbxl", "0.5", "above"),
     ("cmlc", "simclr", "ptbxl", "0.5", "above"),
-    ("simclr", "byol", "ptbxl", "0.5", "above"),
+    ("simclr", "byol keep=loss", "ptbxl", "0.5", "above"),
     ("cmsmlc", "mt-ssl", "ptbxl", "0.5", "not told apart"),
-    ("byol", "random", "ptbxl", "0.5", "not told apart"),
+    ("byol keep=loss", "random", "ptbxl", "0.5", "not told apart"),
+]
+EQUAL = "steps=10000"
+VERDICTS_OF_EQUAL_STEPS = [
+    *(("cmsc", other, "not told apart") for other in ("cmlc", "cmsmlc", "mt-ssl")),
+    ("cmsc", "simclr", "above"),
+    ("byol", "random", "below"),
 ]
 
 
 @pytest.mark.parametrize(("a", "b", "downstream", "share", "verdict"), VERDICTS)
 def test_a_verdict_of_the_page_of_results_follows_from_its_interval(a, b, downstream, share, verdict):
     """And the page has the numbers that carry it."""
-    found = read_committed().find(a, b, Place("4", downstream, share, "resamples=20"))
-    assert ("above" if found.low > 0 else "below" if found.high < 0 else "not told apart") == verdict
-    assert say((found.value, found.low, found.high)) in words("docs/results.md")
+    found = paper_results().find(a, b, Place("4", downstream, share))
+    assert reading(found) == verdict
+    assert say(found) in words("docs/results.md")
+
+
+@pytest.mark.parametrize(("a", "b", "verdict"), VERDICTS_OF_EQUAL_STEPS)
+def test_a_verdict_of_equal_steps_follows_from_its_interval(a, b, verdict):
+    found = paper_results().find(a, b, Place("4", "ptbxl", "0.5", EQUAL))
+    assert reading(found) == verdict
+    assert say(found) in words("docs/results.md")
+
+
+def reading(found: tuple[float, float, float]) -> str:
+    _, low, high = found
+    return "above" if low > 0 else "below" if high < 0 else "not told apart"
+
+
+def test_with_equal_steps_no_two_of_the_four_are_told_apart():
+    place = Place("4", "ptbxl", "0.5", EQUAL)
+    for a, b in combinations(("cmsc", "cmlc", "cmsmlc", "mt-ssl"), 2):
+        assert reading(paper_results().find(a, b, place)) == "not told apart"
 
 
 def test_what_is_not_told_apart_anywhere_is_so_in_every_place():
     """SimCLR and BYOL beside random initialisation where they are fine-tuned; the collapsed seed is the one named."""
-    committed = read_committed()
-    for name, *place in product(("simclr", "byol"), ("cardiology", "physionet2017"), ("0.25", "0.5")):
-        found = committed.find(name, "random", Place("4", *place, "resamples=20"))
-        assert found.low < 0 < found.high
-    found = committed.find("simclr", "random", Place("4", "physionet2017", "0.5", "resamples=20"))
-    one, *others = sorted(found.values)
+    for name, place in product(("simclr", "byol keep=loss"), BOTH):
+        assert reading(paper_results().find(name, "random", Place("4", *place))) == "not told apart"
+    told = [place for place in BOTH if reading(paper_results().find("byol", "random", Place("4", *place))) == "below"]
+    assert told == [("cardiology", "0.5")]
+    place = Place("4", "physionet2017", "0.5")
+    both = (paper_results().seeds(name, place) for name in ("simclr", "random"))
+    one, *others = sorted(ours - theirs for ours, theirs in zip(*both, strict=True))
     text = words("docs/results.md")
     assert f"one seed of five lies at {one:+.3f} and the others between {others[0]:+.3f} and {others[-1]:+.3f}" in text
-    assert committed.find("cmsc", "random", Place("4", "ptbxl", "0.5", "resamples=20")).low > 0  # as the README says
+    assert paper_results().find("cmsc", "random", Place("4", "ptbxl", "0.5"))[1] > 0  # as the README says
 
 
 def test_what_is_said_of_the_papers_cells_is_what_it_printed():
@@ -716,8 +739,8 @@ def test_what_is_said_of_the_papers_cells_is_what_it_printed():
     assert f"in {four[0] + twelve[0]} of the {four[1] + twelve[1]} cells of tables 15 to 22" in text
     chapman = cells["linear-main", ("chapman", "chapman", 4, 128, 0.5, None)]
     assert f"That of the paper's Chapman is {order(chapman)}:" in text
-    scores = grid_scores()
-    ours = {name: fmean(scores[name, "4", "ptbxl", "0.5"]["0"]) for name in chapman}
+    place = Place("4", "ptbxl", "0.5")
+    ours = {name: fmean(paper_results().seeds(name.replace("byol", "byol keep=loss"), place)) for name in chapman}
     assert f"By their means at F = 0.5 the order is {order(ours)}." in text
 
 
@@ -726,10 +749,10 @@ def order(means: dict[str, float]) -> str:
 
 
 def test_the_spread_over_splits_is_compared_with_that_over_seeds_as_it_was_measured():
-    scores = grid_scores()
+    scores = random_scores()
     said = []
     for share in ("0.5", "0.75", "1", "0.25"):
-        by_split = scores["random", "4", "cardiology", share]
+        by_split = scores[share]
         pooled = fmean(stdev(values) ** 2 for values in by_split.values()) ** 0.5
         said.append((f"{stdev(fmean(values) for values in by_split.values()):.3f}", f"{pooled:.3f}"))
     *larger, (over_splits, over_seeds) = said
@@ -742,35 +765,99 @@ def test_the_spread_over_splits_is_compared_with_that_over_seeds_as_it_was_measu
 
 def test_the_three_seeds_and_the_five_of_cmsc_are_told_apart():
     """A page that quotes one of them says which."""
-    five = fmean(grid_scores()["cmsc", "4", "ptbxl", "0.5"]["0"])
+    five = fmean(paper_results().seeds("cmsc", Place("4", "ptbxl", "0.5")))
     three = results("ptbxl_linear")["rows"]["cmsc"]["mean"]
     assert f"it has {five:.3f} for CMSC where these three seeds have {three:.3f}" in words("docs/methods.md")
 
 
 def test_the_tables_of_real_recordings_are_the_means_of_the_committed_scores():
-    """Five seeds each, sd with n - 1, and the paired gains that the grid printed."""
-    scores, rows = grid_scores(), [row for row in tables("results.md") if len(row) == 7 and "±" in "".join(row[2:4])]
-    assert len(rows) == 4 * 9 + 2 * 9
+    """Five seeds each, sd with n - 1, with the intervals over seeds and patients."""
+    rows = [row for row in tables("results.md") if len(row) == 7 and "±" in "".join(row[2:4])]
+    assert len(rows) == 2 * (9 + 10) + 9 + 11
     for cells in rows:
         linear = cells[0] in ("0.25", "0.5")
         downstream, share, encoder, ours = ("ptbxl", *cells[:3]) if linear else cells[:4]
-        leads = "12" if "12 leads" in encoder else "4"
-        method = encoder.replace("`", "").split(",")[0]
-        values = scores[method, leads, downstream, share]["0"]  # the paper's way: one split
+        name = encoder.replace("`", "").split(",")[0].replace(":", " ")
+        place = Place("12" if "12 leads" in encoder else "4", downstream, share)
+        values = paper_results().seeds(name, place)
         assert len(values) == 5
         assert ours == f"{fmean(values):.3f} ± {stdev(values):.3f}"
-        page = f"ptbxl-{'linear' if linear else 'transfer'}{'-12-leads' if leads == '12' else ''}.md"
-        gain = cells[4]
-        assert any(row[1:4] == (share, method, ours) and row[5] == gain for row in printed_rows(page)), cells
+        assert cells[4] == ("" if name == "random" else say(paper_results().find(name, "random", place)))
+        interval = paper_results().lines[place, name].interval
+        assert not linear or cells[3] == f"{interval.low:.3f} – {interval.high:.3f}"
+
+
+def test_the_scores_by_two_solvers_are_as_near_as_is_said():
+    """All that are listed, and the largest difference of each metric."""
+    with (RESULTS / "linear_differences_grid.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    text, shown = words("docs/protocols.md"), tables("protocols.md")
+    runs = {row["run"] for row in rows} - {""}
+    untrained = {(row["leads"], row["seed"]) for row in rows if row["method"] == "random"}
+    assert len(runs) == 35
+    assert len(untrained) == 5
+    assert f"lists every score of {len(runs)} encoders" in text
+    assert f"same features: {len(rows)} scores, F = 0.25 and 0.5." in text
+    for level, (column, said) in product(("frame", "record"), BESIDE.items()):
+        far = defaultdict(float)
+        for row in rows:
+            if row["level"] == level:
+                far[row["metric"]] = max(far[row["metric"]], abs(float(row[column])))
+        cells = [f"{far[metric]:.4f}" if far[metric] else "0" for metric in ("auroc", "auprc", "f1", "calibration")]
+        assert [level, said, *cells] in shown
+    assert max(abs(float(row["from_converged"])) for row in rows) < 1e-4
+
+
+BESIDE = {"from_converged": "run to convergence", "from_default": "with its default tolerance"}
+
+
+def test_the_listed_scores_are_those_of_the_tables():
+    """On a CPU here, on a GPU there."""
+    with (RESULTS / "linear_differences_grid.csv").open(encoding="utf-8", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if (row["metric"], row["level"]) == ("auroc", "frame")]
+    common = 0
+    for row in rows:
+        place = Place(row["leads"], "ptbxl", row["label_fraction"])
+        name = "byol keep=loss" if row["method"] == "byol" else row["method"]
+        if (place, name) in paper_results().lines:
+            common += 1
+            value = paper_results().seeds(name, place)[int(row["seed"])]
+            assert float(row["score"]) == pytest.approx(value, abs=1e-5)
+    assert common == 5 * (6 + 8)  # the tables have no MT-SSL and no supervised pre-training at F = 0.25
+
+
+def test_the_time_of_the_tables_is_that_of_the_calls():
+    """Jobs and wall time of the calls that made the export, and its source."""
+    with (RESULTS / "paper" / "first" / "calls.csv").open(encoding="utf-8", newline="") as stream:
+        calls = list(csv.DictReader(stream))
+    done, seconds = sum(int(call["done"]) for call in calls), sum(float(call["seconds"]) for call in calls)
+    (at_once,) = {call["at_once"] for call in calls}
+    with (RESULTS / "paper" / "first" / "scores.csv").open(encoding="utf-8", newline="") as stream:
+        (source,) = {row["commit"] for row in csv.DictReader(stream)} - {""}
+    assert f"source {source}: {done:,} jobs took {seconds / 60:.0f} minutes with {at_once} at once" in words(
+        "docs/results.md"
+    )
+
+
+def test_the_two_exposures_are_those_of_the_committed_scores():
+    """With the steps and the instances of each."""
+    rows = [row for row in tables("results.md") if len(row) == 9 and "±" in row[1]]
+    assert [row[0] for row in rows] == ["supervised", "mt-ssl", "byol", "simclr", "cmlc", "cmsmlc", "cmsc"]
+    for name, *cells in rows:
+        for exposure, shown in (("", cells[:4]), (EQUAL, cells[4:])):
+            line = paper_results().lines[Place("4", "ptbxl", "0.5", exposure), name]
+            seen = f"{line.seen.best_steps:,.0f}", f"{line.seen.best_instances:,.0f}"
+            gain = say((line.gain.value, line.gain.low, line.gain.high))
+            assert shown == [f"{line.spread.mean:.3f} ± {line.spread.sd_seeds:.3f}", gain, *seen]
 
 
 def test_random_initialisation_is_reported_by_seed_and_by_split():
     """The sd of each source apart, and the paper's cell within the distribution, as the page says."""
-    scores = grid_scores()
+    scores = random_scores()
     rows = [row for row in tables("results.md") if len(row) == 6 and " ± 0" in row[1]]
     assert [row[0] for row in rows] == ["0.25", "0.5", "0.75", "1"]
     for share, ours, over_splits, extremes, means, paper in rows:
-        by_split = scores["random", "4", "cardiology", share]
+        by_split = scores[share]
         assert [len(values) for values in by_split.values()] == [5] * 5
         every = [value for values in by_split.values() for value in values]
         pooled = fmean(stdev(values) ** 2 for values in by_split.values()) ** 0.5
@@ -783,7 +870,7 @@ def test_random_initialisation_is_reported_by_seed_and_by_split():
 
 
 def test_the_sentence_about_min_max_is_what_was_measured():
-    by_split = grid_scores("normalise=min-max resamples=20")["random", "4", "cardiology", "0.5"]
+    by_split = random_scores("normalise=min-max resamples=20")["0.5"]
     assert [len(values) for values in by_split.values()] == [5] * 5
     every = [value for values in by_split.values() for value in values]
     pooled = fmean(stdev(values) ** 2 for values in by_split.values()) ** 0.5
@@ -799,44 +886,38 @@ PICTURE = ROOT / "docs" / "pictures" / "make_results.py"
 
 def test_the_table_of_the_readme_is_the_mean_of_the_committed_scores():
     """Whoever reads no further must not read old ones."""
-    scores = grid_scores()
     rows = [row for row in tables("../README.md") if len(row) == 4 and "±" in row[1]]
-    assert {row[0].split("`")[0] for row in rows} == {method for method, *_ in scores}
+    assert len(rows) == 8
     for method, *cells in rows:
         for downstream, cell in zip(("ptbxl", "cardiology", "physionet2017"), cells, strict=True):
-            values = scores[method.split("`")[0], "4", downstream, "0.5"]["0"]
+            values = paper_results().seeds(method.split("`")[0], Place("4", downstream, "0.5"))
             assert len(values) == 5
             assert cell == f"{fmean(values):.3f} ± {stdev(values):.3f}"
 
 
 def test_the_picture_of_the_readme_shows_the_gains_of_the_page_of_results():
     drawn = runpy.run_path(str(PICTURE))
+    gains = drawn["read_gains"]()
     for panel in drawn["PANELS"]:
-        shown = {
-            method: f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
-            for method, gain in drawn["read_gains"](panel).items()
-        }
-        rows = tables("results.md")
-        linear = {row[1]: row[4] for row in rows if row[0] == "0.5" and len(row) == 7}
-        tuned = {row[2]: row[4] for row in rows if row[:2] == [panel.dataset, "0.5"] and len(row) == 7}
-        told = linear if panel.dataset == "ptbxl" else tuned
-        assert shown == {method: told[method] for method in drawn["METHODS"]}
+        shown = {method: say((gain.mean, gain.low, gain.high)) for method, gain in gains[panel.dataset].items()}
+        place = Place("4", panel.dataset, "0.5")
+        assert shown == {method: say(paper_results().find(method, "random", place)) for method in drawn["METHODS"]}
 
 
 def test_the_picture_of_the_readme_shows_each_seed_of_a_gain():
-    """Their mean is the gain: two roundings to three digits apart at most."""
+    """Their mean is the gain."""
     drawn = runpy.run_path(str(PICTURE))
-    for panel in drawn["PANELS"]:
-        for gain in drawn["read_gains"](panel).values():
+    for gains in drawn["read_gains"]().values():
+        for gain in gains.values():
             assert len(gain.seeds) == 5
-            assert fmean(gain.seeds) == pytest.approx(gain.mean, abs=0.001)
+            assert fmean(gain.seeds) == pytest.approx(gain.mean, abs=1e-9)
 
 
 def test_every_page_of_the_grid_has_the_command_that_the_documentation_shows():
     """With the machine and the time that it took, so that it can be made again."""
     shown = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     pages = sorted((RESULTS / "grid").glob("*.md"))
-    assert len(pages) == 6
+    assert len(pages) == 2
     for page in pages:
         text = page.read_text(encoding="utf-8")
         (command,) = re.search(r"^Command 1:\n\n```sh\n(.+)\n```$", text, re.MULTILINE).groups()

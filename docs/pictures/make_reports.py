@@ -1,65 +1,102 @@
-"""Photograph what a report shows of each class, on real recordings, into report-ptbxl.png and report-cardiology.png.
+"""Photograph pages of reports: the top of one of `demo`, and what is shown of each class on real recordings.
 
-Needs PTB-XL and Cardiology in the data root (CLOCS_DATA), `pip install playwright` and a Chromium. Without the
-recordings it says so, and leaves the pictures as they are. Run from anywhere where `clocs` is installed:
+They become report.png, report-ptbxl.png and report-cardiology.png. The last two need PTB-XL and Cardiology in the data
+root (CLOCS_DATA): without the recordings the script says so, and leaves these pictures as they are. It needs
+`pip install playwright` and a Chromium. Run from anywhere where `clocs` is installed:
 python docs/pictures/make_reports.py
 """
+
+from __future__ import annotations
 
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import attrs
 from PIL import Image
-from playwright.sync_api import ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from clocs_core.settings.places import data_root
 
 HERE = Path(__file__).parent
-RUNS = {
-    "ptbxl": "--method cmsc --dataset ptbxl --task superclass --epochs 10",
-    "cardiology": "--method cmsc --dataset cardiology --epochs 20",
-}
-PHONE = ViewportSize(width=390, height=844)
+DESK, PHONE = ViewportSize(width=1100, height=1400), ViewportSize(width=390, height=844)
 
 
-def run(name: str, folder: Path) -> Path:
+def top(page: Page) -> bytes:
+    """Take what is seen when the page is opened."""
+    return page.screenshot()
+
+
+def all_classes(page: Page) -> bytes:
+    """Take the whole section about classes."""
+    return page.locator("#classes").screenshot()
+
+
+def first_classes(page: Page) -> bytes:
+    """Take as much of the section about classes as is seen at once."""
+    page.locator("#classes").scroll_into_view_if_needed()
+    page.evaluate("document.getElementById('classes').scrollIntoView()")
+    return page.screenshot()
+
+
+@attrs.frozen
+class Photograph:
+    """A picture of a page: its file, the run that makes the page, what is taken of it, on which screen."""
+
+    file: str
+    run: str
+    take: Callable[[Page], bytes]
+    screen: ViewportSize = DESK
+    dark: bool = False
+    reads: str = ""  # the data set that has to be in the data root
+
+
+PHOTOGRAPHS = (
+    Photograph("report.png", "--method cmsc --dataset demo", top),
+    Photograph(
+        "report-ptbxl.png", "--method cmsc --dataset ptbxl --task superclass --epochs 10", all_classes, reads="ptbxl"
+    ),
+    Photograph(
+        "report-cardiology.png",
+        "--method cmsc --dataset cardiology --epochs 20",
+        first_classes,
+        PHONE,
+        dark=True,
+        reads="cardiology",
+    ),
+)
+
+
+def write_page(run: str, folder: Path) -> Path:
     """Pre-train and evaluate; return the page."""
-    command = [sys.executable, "-m", "clocs_core", "run", *RUNS[name].split(), "--out", str(folder / name)]
+    command = [sys.executable, "-m", "clocs_core", "run", *run.split(), "--out", str(folder / "run")]
     subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    return folder / name / "report.html"
+    return folder / "run" / "report.html"
 
 
-def photograph(page: Path, name: str) -> None:
-    """PTB-XL as on a desk by day, all of the section; Cardiology as on a phone at night, as much as is seen at once."""
-    program = os.environ.get("CLOCS_CHROMIUM") or shutil.which("chromium")
-    with sync_playwright() as driver, driver.chromium.launch(executable_path=program, args=["--no-sandbox"]) as browser:
-        if name == "ptbxl":
-            shown = browser.new_page(viewport={"width": 1100, "height": 900})
-        else:
-            shown = browser.new_page(viewport=PHONE, color_scheme="dark")
-        shown.goto(page.as_uri())
-        if name == "ptbxl":
-            picture = shown.locator("#classes").screenshot()
-        else:
-            shown.locator("#classes").scroll_into_view_if_needed()
-            shown.evaluate("document.getElementById('classes').scrollIntoView()")
-            picture = shown.screenshot()
-    few = Image.open(BytesIO(picture)).convert("RGB").quantize(64)
-    few.save(HERE / f"report-{name}.png", optimize=True)
+def photograph(one: Photograph, page: Path, browser: Browser) -> None:
+    """Open the page, and keep the picture with 64 colours."""
+    opened = browser.new_page(viewport=one.screen, color_scheme="dark" if one.dark else "light")
+    opened.goto(page.as_uri())
+    few = Image.open(BytesIO(one.take(opened))).convert("RGB").quantize(64)
+    few.save(HERE / one.file, optimize=True)
 
 
 def main() -> None:
     """Make the pictures whose recordings are here."""
-    for name in RUNS:
-        if not (data_root(None) / name).exists():
-            sys.stderr.write(f"report-{name}.png stays: there is no {name} in {data_root(None)} (set CLOCS_DATA)\n")
-            continue
-        with TemporaryDirectory() as folder:
-            photograph(run(name, Path(folder)), name)
+    program = os.environ.get("CLOCS_CHROMIUM") or shutil.which("chromium")
+    with sync_playwright() as driver, driver.chromium.launch(executable_path=program, args=["--no-sandbox"]) as browser:
+        for one in PHOTOGRAPHS:
+            if one.reads and not (data_root(None) / one.reads).exists():
+                sys.stderr.write(f"{one.file} stays: there is no {one.reads} in {data_root(None)} (set CLOCS_DATA)\n")
+                continue
+            with TemporaryDirectory() as folder:
+                photograph(one, write_page(one.run, Path(folder)), browser)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,9 @@
 
 Run from anywhere where `clocs` is installed: python docs/pictures/make_results.py
 
-The numbers are the committed ones of benchmarks/results/grid: intervals from its pages, single seeds from scores.csv.
+The numbers are the committed ones of benchmarks/results/paper.
 """
 
-import csv
-import re
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -17,26 +15,32 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MultipleLocator, StrMethodFormatter
 from PIL import Image
 
-GRID = Path(__file__).parents[2] / "benchmarks" / "results" / "grid"
-FRACTION = "0.5"  # of the labels
+from clocs_core.contracts.grids import Condition, nothing_published
+from clocs_core.grids.exported_files import read_kept
+from clocs_core.grids.exported_tables import KeptLines
+from clocs_core.grids.grid_file import read_grid_file, settle_grid
+from clocs_core.plugins.session import installed_session
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+TABLES = ("linear-main", "equal-exposure", "transfer-main")  # the second has supervised pre-training, linear
 METHODS = ("cmsc", "cmsmlc", "cmlc", "mt-ssl", "simclr", "byol", "supervised")  # the paper's own first
-INK, PALE, GREY = "#1a1a2e", "#c8ccd6", "#666"
+INK, GREY = "#1a1a2e", "#666"
 OURS, OTHERS = "#b3261e", "#1f5fa8"
 
 
 @attrs.frozen
 class Panel:
-    """A data set, how encoders were evaluated on it, and the page of the grid that has the intervals."""
+    """A data set, and how encoders were evaluated on it."""
 
     title: str
     dataset: str
-    page: str
+    protocol: str
 
 
 PANELS = (
-    Panel("PTB-XL, linear", "ptbxl", "ptbxl-linear.md"),
-    Panel("Cardiology, fine-tuned", "cardiology", "ptbxl-transfer.md"),
-    Panel("PhysioNet 2017, fine-tuned", "physionet2017", "ptbxl-transfer.md"),
+    Panel("PTB-XL, linear", "ptbxl", "linear"),
+    Panel("Cardiology, fine-tuned", "cardiology", "finetune"),
+    Panel("PhysioNet 2017, fine-tuned", "physionet2017", "finetune"),
 )
 
 
@@ -50,37 +54,28 @@ class Gain:
     seeds: tuple[float, ...]
 
 
-def read_gains(panel: Panel) -> dict[str, Gain]:
-    """The gain of every method, as the grid measured it on four leads."""
-    scores = read_scores(panel.dataset)
-    page = (GRID / panel.page).read_text(encoding="utf-8")
-    found: dict[str, Gain] = {}
-    headings: list[str] = []
-    for cells in ([cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines()):
-        headings = cells if "above random" in cells else headings
-        row = dict(zip(headings, cells, strict=True)) if len(cells) == len(headings) else {}
-        name = row.get("method", "")
-        if name in METHODS and row["downstream"].split()[0] == panel.dataset and row["F"] == FRACTION:
-            mean, low, high = map(float, re.findall(r"[-+]\d\.\d+", row["above random"]))
-            single = tuple(scores[name][seed] - scores["random"][seed] for seed in scores["random"])
-            found[name] = Gain(mean, low, high, single)
-    return found
+def read_gains() -> Mapping[str, Mapping[str, Gain]]:
+    """The gain of every method by data set, on four leads, with E = 128 and half of the labels."""
+    grid = settle_grid(read_grid_file(BENCHMARKS / "paper.toml"), installed_session().catalogue)
+    kept = read_kept(sorted((BENCHMARKS / "results" / "paper").iterdir()), grid.measure)
+    lines = KeptLines(kept, grid.repeats, nothing_published)
+    conditions = [one for preset in grid.presets if preset.name in TABLES for one in preset.conditions]
+    return {panel.dataset: {name: gain(name, panel, conditions, lines) for name in METHODS} for panel in PANELS}
 
 
-def read_scores(dataset: str) -> Mapping[str, Mapping[str, float]]:
-    """AUROC of frames by method and seed, on four leads and the first split."""
-    wanted = {"downstream": dataset, "label_fraction": FRACTION, "leads": "4", "split": "0", "options": "resamples=20"}
-    found: dict[str, dict[str, float]] = {}
-    with (GRID / "scores.csv").open(encoding="utf-8", newline="") as stream:
-        for row in csv.DictReader(stream):
-            if (row["metric"], row["level"]) == ("auroc", "frame") and wanted.items() <= row.items():
-                found.setdefault(row["method"], {})[row["seed"]] = float(row["score"])
-    return found
+def gain(method: str, panel: Panel, conditions: list[Condition], lines: KeptLines) -> Gain:
+    """How far a method is above the untrained encoder: in all, and seed by seed."""
+    place = (method, panel.dataset, panel.protocol, "")
+    condition = next(one for one in conditions if (one.row, one.downstream, one.protocol, one.exposure) == place)
+    line, (untrained,) = lines.line(condition), lines.random_lines(condition.context, [condition])
+    if line.gain is None or line.spread is None or untrained.spread is None:
+        raise SystemExit(f"{method} was not scored on {panel.dataset}, or not beside an untrained encoder")
+    pairs = zip(line.spread.values[0], untrained.spread.values[0], strict=True)
+    return Gain(line.gain.value, line.gain.low, line.gain.high, tuple(ours - theirs for ours, theirs in pairs))
 
 
-def draw_panel(axes: Axes, panel: Panel) -> None:
+def draw_panel(axes: Axes, panel: Panel, gains: Mapping[str, Gain]) -> None:
     """A line for each method: its interval, its mean, and the seeds as small dots below."""
-    gains = read_gains(panel)
     axes.axvline(0, color=INK, linewidth=1)
     for place, method in enumerate(reversed(METHODS)):
         gain, colour = gains[method], OURS if method.startswith("cm") else OTHERS
@@ -102,8 +97,9 @@ def draw_panel(axes: Axes, panel: Panel) -> None:
 def main() -> None:
     """Draw the panels and write them beside this script."""
     figure, panels = plt.subplots(1, 3, figsize=(10.5, 3.3), layout="constrained", sharey=True)
+    gains = read_gains()
     for axes, panel in zip(panels, PANELS, strict=True):
-        draw_panel(axes, panel)
+        draw_panel(axes, panel, gains[panel.dataset])
     figure.supxlabel(
         "AUROC above the untrained encoder. Bar: 95 % interval over seeds and patients. Grey dots: the five seeds.",
         fontsize=8.5,
