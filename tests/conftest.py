@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,9 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
 )
 settings.load_profile("clocs")
+
+# A shell without job control starts `make test &` with Ctrl-C ignored, and tests press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Commands that tests start keep byte code, as an installed package has it: each would compile 0.1 to 0.4 s otherwise.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

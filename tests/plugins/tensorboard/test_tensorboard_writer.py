@@ -199,7 +199,7 @@ def test_a_run_without_scores_or_embeddings_is_still_written(tmp_path):
 
 
 def test_the_hooks_write_a_whole_run(tmp_path):
-    """The card on the door leads to the writer, for each of the three events."""
+    """The module that the entry point names leads to the writer, for each of the three events."""
     host = pluggy.PluginManager(hookspecs.PROJECT)
     host.add_hookspecs(hookspecs)
     host.register(plugin)
