@@ -29,8 +29,8 @@ NEWER_TESTS := tests/core/settings tests/core/plugins tests/core/data/test_frami
 	tests/core/data/test_signal_file.py tests/core/cli/test_flags.py tests/core/cli/test_wording.py \
 	tests/plugins/arrays/test_arrays_forms.py tests/plugins/arrays/test_arrays_tables.py \
 	tests/plugins/chapman tests/plugins/cardiology tests/plugins/physionet2017 tests/plugins/physionet2020
-NEWER_NEEDS := attrs cattrs click defusedxml filelock h5py hypothesis jinja2 lazy-loader loky numpy openpyxl pandas platformdirs pluggy \
-	pyarrow pydicom pyedflib pytest pytest-timeout pytest-xdist requests rich safetensors scipy tomli-w urllib3 wfdb hatchling editables
+NEWER_NEEDS := attrs cattrs click defusedxml edfio filelock h5py hypothesis jinja2 lazy-loader loky numpy openpyxl pandas platformdirs pluggy \
+	pyarrow pydicom pytest pytest-timeout pytest-xdist requests rich safetensors scipy tomli-w urllib3 wfdb hatchling editables
 
 newer: $(VENV)/bin/python  ## a part of the tests with another interpreter: make newer PYTHON=python3.13 VENV=.venv313
 	$(PIP) $(NEWER_NEEDS)

@@ -162,7 +162,7 @@ FORMATS = (
     Format("text", (".csv", ".txt"), open_text),
     Format("NumPy", (".npy", ".npz"), _open_array),
     Format("WFDB", (".hea",), open_wfdb, "wfdb"),
-    Format("EDF and BDF", (".edf", ".bdf"), open_edf, "pyedflib", "edf"),
+    Format("EDF and BDF", (".edf", ".bdf"), open_edf, "edfio", "edf"),
     Format("HDF5", HDF5, _open_array, "h5py", "hdf5"),
     Format("MATLAB", (".mat",), _open_array),
     Format("DICOM", (".dcm",), open_dicom, "pydicom", "dicom"),

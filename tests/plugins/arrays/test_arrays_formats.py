@@ -163,8 +163,8 @@ def test_an_array_of_recordings_in_hdf5_is_matched_by_its_ids(tmp_path: Path):
 
 def test_a_missing_library_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write_edf(tmp_path / "1.edf", wave(100), 100)
-    monkeypatch.setitem(__import__("sys").modules, "pyedflib", None)
-    with pytest.raises(Unavailable, match=r"needs pyedflib: install it with `pip install 'clocs\[edf\]'`"):
+    monkeypatch.setitem(__import__("sys").modules, "edfio", None)
+    with pytest.raises(Unavailable, match=r"needs edfio: install it with `pip install 'clocs\[edf\]'`"):
         scan(tmp_path, ONE, PLAIN)
 
 
