@@ -77,6 +77,7 @@ ELSEWHERE = {
     "contracts.jobs": "core/grids/test_executor.py core/grids/test_results.py",
     "evaluation.distance_bins": "core/evaluation/test_patient_distances.py",
     "data.edf_records": "core/data/test_edf_file.py",
+    "data.text_exports": "core/data/test_text_file.py",
     "data.array_file": "core/data/test_numpy_file.py core/data/test_hdf5_file.py core/data/test_matlab_file.py",
     "grids.axes": "core/grids/test_cells.py",
     "grids.choose": "core/grids/test_cells.py plugins/paper_tables/test_paper_tables.py",

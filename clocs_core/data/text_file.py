@@ -86,7 +86,8 @@ def _recording(path: Path, layout: TextLayout, values: NDArray[np.float64], colu
     units = [_unit_of(layout, columns[place]) for place in kept]
     unit, factors = one_unit(units) if all(units) else (_unit_above(layout), np.ones((1, 1)))
     left_out = ", ".join(names[column] for column in sorted(layout.words))
-    times, unit_of_time = _times(layout, values, columns, clocks)
+    # AcqKnowledge writes the interval, and times with six digits: after ten minutes their steps are 0 or 6 ms.
+    times, unit_of_time = (None, None) if layout.rate is not None else _times(layout, values, columns, clocks)
     gaps = "" if times is None else say_gaps(times)
     gaps = gaps or next(filter(None, (say_gaps(values[:, place], "row numbers") for place in numbers)), "")
     said, timed = layout.sampling_rate(), rate_of(times * unit_of_time) if unit_of_time and times is not None else None

@@ -14,6 +14,7 @@ from typing import Self
 import attrs
 
 from clocs_core.data.number_table import MISSING
+from clocs_core.data.text_exports import read_titles
 
 _ABOVE = 200  # lines above the numbers, at most
 _RUN = 3  # rows of numbers, one below the other, that are no chance
@@ -47,7 +48,7 @@ class TextLayout:
 
     mark: what stands between cells; None for white space. names: of the columns; None without a heading. units: of the
     columns, empty where the file does not say them. times: the columns of dates or times of day. words: those of other
-    words. above: the lines above the heading.
+    words. above: the lines above the heading. rate: the sampling rate in Hz that an export of a known program says.
     """
 
     rows: bytes
@@ -57,6 +58,7 @@ class TextLayout:
     times: frozenset[int] = frozenset()
     words: frozenset[int] = frozenset()
     above: tuple[str, ...] = ()
+    rate: float | None = None
 
     @property
     def decimal_comma(self) -> bool:
@@ -81,6 +83,8 @@ class TextLayout:
 
     def sampling_rate(self) -> float | None:
         """Return the sampling rate in Hz that the lines above say; None where none, several or an unclear one."""
+        if self.rate is not None:
+            return self.rate
         found = {
             float(number.replace(" ", "").replace(",", ".")) * (1000 if kilo or kilo_behind else 1)
             for line in self.above
@@ -144,6 +148,14 @@ def _described(rows: bytes, row: _Row, above: Sequence[str]) -> TextLayout | Non
     """Read the heading of rows. None where the only line above them has another number of cells."""
     if row.mark == b"," and row.width == 2 and _are_decimals(rows):
         row = _Row(None, 1, frozenset())
+    first, _, below = rows.partition(b"\n")
+    mark = None if row.mark is None else row.mark.decode()
+    export = read_titles(above, first.decode("utf-8", "replace"), rows.rstrip(b"\n").count(b"\n") + 1, mark)
+    if export is not None:
+        samples = below if export.counted else rows
+        return TextLayout(
+            samples, row.mark, export.names, export.units, row.times, above=tuple(above), rate=export.rate
+        )
     names, units, used = _heading(above, row)
     if names is None and len(above) == 1 and _is_heading_of_others(above[0], row):
         return None
@@ -223,8 +235,6 @@ def _are_decimals(rows: bytes) -> bool:
 
 def _heading(above: Sequence[str], row: _Row) -> tuple[tuple[str, ...] | None, tuple[str, ...], int]:
     """Return the names and the units of columns, and how many lines above the rows say them."""
-    if (titles := _labchart(above, row)) is not None:
-        return *titles, 0
     last = _columns(above[-1], row) if above and not _says_rate(above[-1]) else None
     if last is None or last[0].endswith("="):  # a fact, as LabChart writes them
         return None, ("",) * row.width, 0
@@ -233,16 +243,6 @@ def _heading(above: Sequence[str], row: _Row) -> tuple[tuple[str, ...] | None, t
     if names is not None:
         return names, tuple(one.strip("[]() ") for one in last), 2
     return *_split_units(last), 1
-
-
-def _labchart(above: Sequence[str], row: _Row) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the names and units of the columns of an export of LabChart, whose first column is the time in seconds."""
-    said = {line.partition("=")[0].strip(): _cells(line, row.mark)[1:] for line in above if "=" in line}
-    names, ranges = said.get("ChannelTitle"), said.get("Range", [])
-    if names is None or len(names) + 1 != row.width:
-        return None
-    units = said.get("UnitName") or [one.split(" ")[-1] for one in ranges]
-    return ("time", *names), ("s", *(units if len(units) == len(names) else [""] * len(names)))
 
 
 def _says_rate(line: str) -> bool:

@@ -334,6 +334,66 @@ def test_an_export_of_labchart_says_names_units_and_times(tmp_path: Path):
     assert read_signal_file(tmp_path / "l.txt").channels is None
 
 
+def acqknowledge(mark: str, times: bool, end: str, above: str = "C:\\p1.acq\n0.5 msec/sample\n2 channels\n") -> str:
+    """Write 20 minutes as AcqKnowledge does: six digits for times, and the number of samples of each channel."""
+    head = (["min"] if times else []) + ["CH1", "CH2"]
+    counts = ([""] if times else []) + ["400"] * 2
+    rows = [([f"{20 + n / 120_000:.6g}"] if times else []) + [f"{n % 7 / 8}", f"{n % 5 / 8}"] for n in range(400)]
+    names = "ECG, lead II\nmV\nPPG\nVolts\n"
+    return above + names + "".join(mark.join(row) + end + "\n" for row in (head, counts, *rows))
+
+
+@pytest.mark.parametrize("mark", ["\t", ","])
+@pytest.mark.parametrize("times", [False, True])
+@pytest.mark.parametrize("ends_with_mark", [False, True])
+def test_an_export_of_acqknowledge_says_names_units_and_the_interval(
+    tmp_path: Path, mark: str, times: bool, ends_with_mark: bool
+):
+    """Its row of counts is no sample, and gaps in its rounded times are none."""
+    (tmp_path / "a.txt").write_text(acqknowledge(mark, times, mark * ends_with_mark))
+    found = read_signal_file(tmp_path / "a.txt")
+    assert (found.channels, found.unit, found.sampling_rate) == (("ECG lead II", "PPG"), "mV", 2000.0)
+    np.testing.assert_array_equal(found.samples[0], [n % 7 / 8 for n in range(400)])
+    np.testing.assert_array_equal(found.samples[1], [n % 5 * 125 for n in range(400)])
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "channels", "rate"),
+    [
+        (("\nmV\n", "\n"), ("CH1", "CH2"), 2000.0),  # one unit is missing, and nobody knows which
+        (("0.5 msec", "500 usec"), ("ECG lead II", "PPG"), 2000.0),
+        (("0.5 msec", "3.90625 msec"), ("ECG lead II", "PPG"), 256.0),
+        (("0.5 msec", "2 sec"), ("ECG lead II", "PPG"), 0.5),
+    ],
+)
+def test_other_lines_of_acqknowledge(tmp_path: Path, change: tuple[str, str], channels: tuple[str, ...], rate: float):
+    (tmp_path / "a.txt").write_text(acqknowledge("\t", True, "").replace(*change))
+    found = read_signal_file(tmp_path / "a.txt")
+    assert (found.channels, found.sampling_rate, found.samples.shape) == (channels, rate, (2, 400))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("2 channels", "3 channels"),
+        ("2 channels", "0 channels"),
+        ("0.5 msec/sample", "0.5 turns/sample"),
+        ("0.5 msec", "0 msec"),
+    ],
+)
+def test_lines_that_are_almost_those_of_acqknowledge_are_not_trusted(tmp_path: Path, change: tuple[str, str]):
+    (tmp_path / "a.txt").write_text(acqknowledge("\t", False, "").replace(*change))
+    assert read_signal_file(tmp_path / "a.txt").sampling_rate is None
+
+
+def test_a_first_sample_is_no_count_of_samples(tmp_path: Path):
+    """A part of an export that somebody cut out by hand may begin with whole numbers."""
+    whole = acqknowledge("\t", False, "")
+    (tmp_path / "a.txt").write_text(whole.replace("400\t400\n", "3\t4\n"))
+    np.testing.assert_array_equal(read_signal_file(tmp_path / "a.txt").samples[:, 0], [3, 4000])
+
+
 @pytest.mark.parametrize("columns", [1, 3])
 def test_the_start_and_the_rate_above_the_samples_of_a_wristband_are_no_samples(tmp_path: Path, columns: int):
     cells = [[1544027337.0] * columns, [64.0] * columns, *[[float(n % 7)] * columns for n in range(20)]]
