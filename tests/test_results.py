@@ -631,6 +631,7 @@ def test_every_page_of_the_rules_of_byol_follows_from_the_exported_files(tmp_pat
     assert pages_in(RESULTS / "byol_keep") == pages_in(tmp_path), f"run: {command} benchmarks/results/byol_keep"
 
 
+@pytest.mark.slow
 def test_every_page_of_the_paper_follows_from_the_exported_files(tmp_path: Path, no_figures: None):
     """The ten sentences on its claims too, with the command that makes them all."""
     assert run_all.main(["--pages", "--out", str(tmp_path)]) == 0

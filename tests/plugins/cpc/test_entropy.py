@@ -65,6 +65,7 @@ def test_large_scores_do_not_overflow(device):
     torch.testing.assert_close(found.cpu(), position_entropies(scores.double().cpu()).float())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_all_of_this_holds_by_the_interpreter():
     """On a machine without a GPU."""

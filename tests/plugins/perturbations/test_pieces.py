@@ -100,6 +100,7 @@ def test_on_a_cpu_the_kernels_are_not_used():
     assert not by_kernels(torch.zeros(3, 10), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_all_of_this_holds_by_the_interpreter():
     """On a machine without a GPU."""

@@ -100,6 +100,7 @@ def test_a_second_derivative_is_refused(device):
         slope.sum().backward()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_all_of_this_holds_by_the_interpreter():
     """On a machine without a GPU."""
