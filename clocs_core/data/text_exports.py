@@ -28,26 +28,26 @@ class Titles:
     counted: bool = False
 
 
-def read_titles(above: Sequence[str], first: str, rows: int, mark: str | None) -> Titles | None:
-    """Read the lines above the numbers of such an export; None for other texts.
+def read_titles(above: Sequence[str], rows: bytes, mark: bytes | None) -> Titles | None:
+    """Read the lines above the rows of numbers of such an export; None for other texts.
 
-    first: the first row of numbers. rows: how many there are. mark: what stands between cells; None for white space.
+    mark: what stands between cells; None for white space.
     """
-    cells = _cells(first, mark)
-    return _labchart(above, cells, mark) or _acqknowledge(above, cells, rows, mark)
+    plain = None if mark is None else mark.decode()
+    return _labchart(above, rows, plain) or _acqknowledge(above, rows, plain)
 
 
-def _labchart(above: Sequence[str], first: Sequence[str], mark: str | None) -> Titles | None:
+def _labchart(above: Sequence[str], rows: bytes, mark: str | None) -> Titles | None:
     """Lines of LabChart are facts with an equals sign. The first column is the time in seconds."""
     said = {line.partition("=")[0].strip(): _cells(line, mark)[1:] for line in above if "=" in line}
     names, ranges = said.get("ChannelTitle"), said.get("Range", [])
-    if names is None or len(names) + 1 != len(first):
+    if names is None or len(names) + 1 != len(_first(rows, mark)):
         return None
     units = said.get("UnitName") or [one.split(" ")[-1] for one in ranges]
     return Titles(("time", *names), ("s", *(units if len(units) == len(names) else [""] * len(names))))
 
 
-def _acqknowledge(above: Sequence[str], first: Sequence[str], rows: int, mark: str | None) -> Titles | None:
+def _acqknowledge(above: Sequence[str], rows: bytes, mark: str | None) -> Titles | None:
     """Lines of AcqKnowledge are `1 msec/sample`, `2 channels`, and a name and a unit for each channel.
 
     A heading such as min, CH1, CH2 follows, and a row with the number of samples of each channel.
@@ -60,6 +60,7 @@ def _acqknowledge(above: Sequence[str], first: Sequence[str], rows: int, mark: s
     count, texts, heading = int(above[begin + 1].split()[0]), above[begin + 2 : -1], _cells(above[-1], mark)
     times = int(not heading[0].startswith("CH"))
     unused = len(heading) - times - count  # each line may end with a mark
+    first = _first(rows, mark)
     if not count or unused < 0 or len(first) != len(heading) or not seconds:
         return None
     named = len(texts) == 2 * count  # or some have no unit: which ones is not known, since empty lines are not here
@@ -72,12 +73,16 @@ def _acqknowledge(above: Sequence[str], first: Sequence[str], rows: int, mark: s
     )
 
 
-def _are_counts(first: Sequence[str], times: int, count: int, rows: int) -> bool:
+def _are_counts(first: Sequence[str], times: int, count: int, rows: bytes) -> bool:
     """Whether the first row counts the samples of each channel: it has no time, or the number of the other rows."""
     counts = first[times : times + count]
     if not all(one.isdecimal() for one in counts):
         return False
-    return not first[0] if times else max(map(int, counts)) == rows - 1
+    return not first[0] if times else max(map(int, counts)) == rows.rstrip(b"\n").count(b"\n")
+
+
+def _first(rows: bytes, mark: str | None) -> list[str]:
+    return _cells(rows[: rows.find(b"\n")].decode("utf-8", "replace"), mark)
 
 
 def _cells(line: str, mark: str | None) -> list[str]:

@@ -148,11 +148,9 @@ def _described(rows: bytes, row: _Row, above: Sequence[str]) -> TextLayout | Non
     """Read the heading of rows. None where the only line above them has another number of cells."""
     if row.mark == b"," and row.width == 2 and _are_decimals(rows):
         row = _Row(None, 1, frozenset())
-    first, _, below = rows.partition(b"\n")
-    mark = None if row.mark is None else row.mark.decode()
-    export = read_titles(above, first.decode("utf-8", "replace"), rows.rstrip(b"\n").count(b"\n") + 1, mark)
+    export = read_titles(above, rows, row.mark)
     if export is not None:
-        samples = below if export.counted else rows
+        samples = rows.partition(b"\n")[2] if export.counted else rows
         return TextLayout(
             samples, row.mark, export.names, export.units, row.times, above=tuple(above), rate=export.rate
         )
