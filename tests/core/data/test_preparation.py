@@ -96,6 +96,16 @@ def test_a_second_call_reads_no_recording(tmp_path):
     np.testing.assert_array_equal(second.frames, first.frames)
 
 
+def test_what_could_not_be_deleted_goes_when_the_set_is_opened_again(tmp_path, monkeypatch):
+    """A read that fails while a folder is emptied costs nobody a result."""
+    with monkeypatch.context() as broken:
+        broken.setattr("clocs_core.data.preparation.shutil.rmtree", lambda path, ignore_errors=False: None)
+        first = make(tmp_path, fake_entries(3))
+    assert folders(tmp_path) == [first.fingerprint, f"{first.fingerprint}.partial"]
+    np.testing.assert_array_equal(make(tmp_path, fake_entries(3)).frames, first.frames)
+    assert folders(tmp_path) == [first.fingerprint]
+
+
 def test_frames_are_on_the_disk_before_the_set_gets_its_name(tmp_path, monkeypatch):
     """A power cut after the rename would otherwise leave a set of zeros."""
     flushed = []
