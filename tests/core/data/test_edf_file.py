@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from made_files import wave, write_edf
 
-from clocs_core.data import edf_file
+from clocs_core.data import edf_file, edf_records
 from clocs_core.data.edf_file import open_edf
 from clocs_core.data.recording import Wish
 from clocs_core.data.signal_file import read_signal_file
@@ -53,7 +53,7 @@ def test_samples_names_unit_rate_and_patient_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, step: float, piece: int
 ) -> None:
     """However many records are decoded at once."""
-    monkeypatch.setattr(edf_file, "_PIECE", piece)
+    monkeypatch.setattr(edf_file, "PIECE", piece)
     samples = wave(250)
     path = write_edf(tmp_path / name, samples, 250, "p_7", ("ECG I", "EEG,x"), ("mV", "uV"))
     held = open_edf(path, Wish())
@@ -134,14 +134,15 @@ def test_what_lies_behind_the_last_record_is_not_read(tmp_path: Path, change: Ch
         put(of_channel(16 + 80 + 8, 8, 0), b"2"),  # the physical minimum is the maximum
         put(of_channel(16 + 80 + 8, 8, 0), b"low"),
         put(of_channel(16 + 80 + 8, 8, 0), b"nan"),
+        put(of_channel(16 + 80, 8, 0), b"Boolean"),  # BioSemi's marks
     ],
 )
-def test_a_channel_without_a_range_of_values_is_left_out(tmp_path: Path, change: Change) -> None:
+def test_a_channel_without_a_range_of_values_or_of_marks_is_left_out(tmp_path: Path, change: Change) -> None:
     """Files of CHB-MIT have such channels between those of the scalp."""
     samples = wave(100)
     held = open_edf(changed(write_edf(tmp_path / "a.edf", samples, 100), change), Wish())
     assert held.channels == ("II",)
-    assert held.notes == ("Channels whose header gives no range of values are left out: I.",)
+    assert held.notes == ("Channels of marks, or without a range of values, are left out: I.",)
     np.testing.assert_allclose(held.read(0, 1000).samples, samples[1:], atol=4 / 65_535)
 
 
@@ -151,17 +152,74 @@ def test_a_file_of_annotations_alone_holds_no_signal(tmp_path: Path) -> None:
         open_edf(path, Wish())
 
 
-@pytest.mark.parametrize("kind", ["EDF", "BDF"])
-def test_a_discontinuous_file_is_read_where_it_has_no_gap(tmp_path: Path, kind: str) -> None:
+def discontinuous(path: Path, begins: dict[int, str]) -> Path:
+    """Make a file of ten records of 1 s one with gaps: records begin at these times."""
+    changed(path, put(slice(192, 236), path.suffix[1:].upper().encode() + b"+D"))
+    raw = path.read_bytes()
+    for record, begin in begins.items():
+        old, new = (f"+{text}\x14\x14".encode().ljust(8, b"\0") for text in (record, begin))
+        assert raw.count(old) == 1
+        raw = raw.replace(old, new)
+    path.write_bytes(raw)
+    return path
+
+
+@pytest.mark.parametrize("piece", [1, 1200, 1 << 24])
+@pytest.mark.parametrize("suffix", ["edf", "bdf"])
+def test_gaps_of_a_discontinuous_file_are_missing_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, piece: int
+) -> None:
+    monkeypatch.setattr(edf_file, "PIECE", piece)
+    monkeypatch.setattr(edf_records, "PIECE", piece)
+    samples, rate = wave(100), 100
+    path = write_edf(tmp_path / f"a.{suffix}", samples, rate)
+    held = open_edf(discontinuous(path, {7: "9.5", 8: "10.5", 9: "20"}), Wish())
+    assert (held.length, held.notes) == (2100, ("Gaps between records (EDF+D) are read as missing samples.",))
+    expected = np.full((2, 2100), np.nan)
+    for record, second in enumerate((0, 1, 2, 3, 4, 5, 6, 9.5, 10.5, 20)):
+        for sample in range(rate):
+            expected[:, round(second * rate) + sample] = samples[:, record * rate + sample]
+    for start, stop in (
+        (0, 2100),
+        (650, 970),
+        (700, 900),
+        (1149, 1151),
+        (1999, 2001),
+        (2099, 2100),
+        (0, 0),
+        (950, 1050),
+    ):
+        np.testing.assert_allclose(held.read(start, stop).samples, expected[:, start:stop], atol=4 / 65_535)
+
+
+@pytest.mark.parametrize("begins", [{}, {3: "3.004"}, {3: "2.996", 4: "4.004"}])
+def test_a_discontinuous_file_without_gaps_is_like_any_other(tmp_path: Path, begins: dict[int, str]) -> None:
+    """A clock that is not exact makes no gap: the records follow each other within a sample."""
     samples = wave(100)
-    path = write_edf(tmp_path / f"a.{kind.casefold()}", samples, 100)
-    changed(path, put(slice(192, 236), f"{kind}+D".encode()))
-    np.testing.assert_allclose(open_edf(path, Wish()).read(0, 1000).samples, samples, atol=4 / 65_535)
-    changed(path, lambda raw: raw.replace(b"+9\x14\x14", b"+99\x14\x14"))
-    with pytest.raises(DataError, match=r"discontinuous .* last record should begin 9 s after .* begins 99 s"):
+    held = open_edf(discontinuous(write_edf(tmp_path / "a.edf", samples, 100), begins), Wish())
+    assert (held.length, held.notes) == (1000, ())
+    np.testing.assert_allclose(held.read(0, 1000).samples, samples, atol=4 / 65_535)
+
+
+@pytest.mark.parametrize(
+    ("begins", "says"),
+    [
+        ({9: "5"}, "its records go back in time"),
+        ({9: "nan"}, "its records go back in time"),
+        ({9: "199"}, r"holds 10 s of signals in 199 s \(EDF\+D\): write a file"),
+        ({4: "x"}, "its record 5 does not say when it begins"),
+    ],
+)
+def test_a_discontinuous_file_that_makes_no_sense_is_refused(tmp_path: Path, begins: dict[int, str], says: str) -> None:
+    path = discontinuous(write_edf(tmp_path / "a.edf", wave(100), 100), begins)
+    with pytest.raises(DataError, match=says):
         open_edf(path, Wish())
-    changed(path, lambda raw: raw.replace(b"+99\x14", b"9 s\x14"))
-    with pytest.raises(DataError, match="begins at a time that it does not say"):
+
+
+def test_a_discontinuous_file_without_annotations_is_refused(tmp_path: Path) -> None:
+    path = discontinuous(write_edf(tmp_path / "a.edf", wave(100), 100), {})
+    changed(path, put(of_channel(0, 16, 2), b"Marks"))
+    with pytest.raises(DataError, match="no channel that says when its records begin"):
         open_edf(path, Wish())
 
 
