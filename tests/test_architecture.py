@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -47,6 +48,8 @@ HEAVY = ("torch", "numpy", "scipy", "wfdb", "pandas", "sklearn", "tensorboard", 
 HEAVY += ("PIL", "requests", "sympy", "rich", "jinja2", "loky")
 
 NEVER_IN_CORE = {"chapman", "cmsc", "cmlc", "cmsmlc", "simclr", "byol", "physionet", "cardiology", "ptbxl"}
+
+LARGEST_FILE = 1_000_000  # bytes: the scores of the paper's tables take 0.76 MB
 
 EVERYDAY = {
     "perturbations": "a kind of offer, and the name of its hook",
@@ -361,6 +364,17 @@ def test_files_are_small_and_named_for_what_they_hold() -> None:
     ]
     assert not long, says(long)
     assert not [path for path in [*CORE, *PLUGINS] if path.stem in ("utils", "util", "helpers", "common", "misc")]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists() or shutil.which("git") is None, reason="this is no checkout of git")
+def test_the_repository_holds_no_large_file() -> None:
+    """A file that a trial left behind is easily committed, and every clone carries it from then on."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip(f"git refuses to list the files: {listed.stderr}")
+    tracked = [ROOT / name for name in listed.stdout.split("\0") if name]
+    assert tracked
+    assert not says([str(path) for path in tracked if path.is_file() and path.stat().st_size > LARGEST_FILE])
 
 
 def has_test_file(path: Path) -> bool:
