@@ -282,7 +282,7 @@ class _Shard:
     tolerated: list[Drop] = attrs.field(factory=list)  # counted like drops, though nothing is dropped
     failures: list[str] = attrs.field(factory=list)  # recordings that the system could not read, with the reason
     rates: Counter[float] = attrs.field(factory=Counter)
-    seconds: Counter[float] = attrs.field(factory=Counter)  # how long recordings last, to a tenth
+    seconds: Counter[float] = attrs.field(factory=Counter)  # recordings by how long they last, in s, to four digits
     longest: tuple[float, int, float, str] = (0.0, 0, 0.0, "")  # seconds, samples, Hz, record
 
     def frames_of(self, entry: Entry, job: Job) -> Frames | None:

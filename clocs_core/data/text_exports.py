@@ -1,4 +1,4 @@
-"""What programs write above the numbers of their exports in ways of their own: LabChart and AcqKnowledge.
+"""Read the lines that LabChart and AcqKnowledge write above the numbers of their exports.
 
 The reader of other texts looks for a heading right above the numbers, and for a sampling rate in Hz.
 """
