@@ -254,15 +254,17 @@ def between(tables: Tables, names: Iterable[str], firsts: Sequence[str], seconds
 
 
 def over_random(tables: Tables, names: Iterable[str], methods: Sequence[str]) -> list[Compared]:
-    """Compare methods with the untrained encoder of the same table."""
+    """Compare methods with the untrained encoder of the same table. It may have several; the paper has one."""
     found: dict[tuple[object, ...], Compared] = {}
     for summary in (tables.scores.get(name, EMPTY) for name in names):
         for context, lines in _by_context(summary).items():
+            untrained = [one for one in lines.values() if not one.condition.trains]
             for method in (one for one in methods if one in lines):
                 gain = lines[method].gain
                 ours = Compared((gain.value, gain.low, gain.high), lines[method].done) if gain else Compared(None)
                 ours = attrs.evolve(ours, who=f"{method} - random, {context.downstream}")
-                _add(found, (_own(context), method), ours, _printed(lines[method], lines["random"]))
+                papers = next((_printed(lines[method], one) for one in untrained if one.printed), ())
+                _add(found, (_own(context), method), ours, papers)
     return list(found.values())
 
 

@@ -110,6 +110,19 @@ def test_fine_tuning_on_the_recordings_of_the_pre_training_does_not_count() -> N
     assert len(paper_claims.over_random(found, ["transfer-4-leads"], ["cmsc"])) == 1
 
 
+def test_a_table_with_two_untrained_encoders_is_compared_with_the_number_of_the_paper():
+    """Encoders of a table may read signals otherwise; each has its untrained one, and the paper has one for all."""
+    place = attrs.evolve(PLACE, downstream="cardiology", protocol="finetune")
+    names = [f"random encoder=cnn normalise={how}" for how in ("min-max", "none")]
+    untrained = [attrs.evolve(place, method="random", name=name) for name in names]
+    lines = [line(place, 0.8, printed=0.75, gain=0.1), *(line(one, 0.7, printed=0.7) for one in untrained)]
+    lines[1] = attrs.evolve(lines[1], printed=None)
+    found = tables(transfer_4_leads=Summary(tuple(lines), ()))
+    (gain,) = paper_claims.over_random(found, ["transfer-4-leads"], ["cmsc"])
+    assert gain.papers == (pytest.approx(0.05),)
+    assert gain.ours == (0.1, pytest.approx(0.09), pytest.approx(0.11))
+
+
 def test_byol_is_judged_by_the_papers_rule() -> None:
     """The other row of BYOL has no number of the paper beside it."""
     from clocs_plugins.paper_tables.published import PAPERS_RULE
