@@ -23,6 +23,7 @@ from paper_results import Place, paper_results
 
 from clocs_core.evaluation.over_seeds import interval_from_spreads
 from clocs_core.grids.carry_out import make_pages
+from clocs_core.grids.export import PLACE
 from clocs_core.grids.exported_files import read_kept
 from clocs_core.grids.exported_tables import KeptLines
 from clocs_core.grids.grid_file import read_grid_file, settle_grid
@@ -828,16 +829,37 @@ def test_the_listed_scores_are_those_of_the_tables():
 
 
 def test_the_time_of_the_tables_is_that_of_the_calls():
-    """Jobs and wall time of the calls that made the export, and its source."""
-    with (RESULTS / "paper" / "first" / "calls.csv").open(encoding="utf-8", newline="") as stream:
-        calls = list(csv.DictReader(stream))
-    done, seconds = sum(int(call["done"]) for call in calls), sum(float(call["seconds"]) for call in calls)
-    (at_once,) = {call["at_once"] for call in calls}
-    with (RESULTS / "paper" / "first" / "scores.csv").open(encoding="utf-8", newline="") as stream:
-        (source,) = {row["commit"] for row in csv.DictReader(stream)} - {""}
-    assert f"source {source}: {done:,} jobs took {seconds / 60:.0f} minutes with {at_once} at once" in words(
-        "docs/results.md"
+    """Jobs and wall time of the calls that made each export, and its source."""
+    for export in ("first", "second"):
+        calls, scores = (rows_of_export(export, name) for name in ("calls.csv", "scores.csv"))
+        done, seconds = sum(int(call["done"]) for call in calls), sum(float(call["seconds"]) for call in calls)
+        (at_once,) = {call["at_once"] for call in calls}
+        (source,) = {row["commit"] for row in scores} - {""}
+        said = f"source {source}: {done:,} jobs took {seconds / 60:.0f} minutes with {at_once} at once"
+        assert said in words("docs/results.md")
+
+
+def test_scores_of_two_machines_are_equal_as_is_said():
+    """Encoders were trained anew on each; no digit that is kept differs."""
+    name = ("method", *PLACE, "split", "seed", "metric", "level")
+    first, second = (
+        {tuple(row[column] for column in name): row for row in rows_of_export(export, "scores.csv")}
+        for export in ("first", "second")
     )
+    both = first.keys() & second.keys()
+    text = words("docs/results.md")
+    assert f"{len(both)} scores of the paper's tables were made twice" in text
+    assert f"All {len(both)} are equal in the six digits that are kept, after the same numbers of steps" in text
+    for key in both:
+        assert [first[key][one] for one in ("score", "steps")] == [second[key][one] for one in ("score", "steps")], key
+    assert {key[0].split()[0] for key in both} == {"cmsc", "cmlc", "cmsmlc", "simclr", "random"}
+    assert {row["leads"] for row in map(first.get, both)} == {"4", "12"}
+    assert {row["protocol"] for row in map(first.get, both)} == {"linear", "finetune"}
+
+
+def rows_of_export(export: str, name: str) -> list[dict[str, str]]:
+    with (RESULTS / "paper" / export / name).open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
 def test_the_two_exposures_are_those_of_the_committed_scores():
