@@ -30,6 +30,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import attrs
 import torch
 from command_line import command_line
 from ptbxl_rows import (
@@ -72,6 +73,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="rows to make; default: all")
     parser.add_argument("--without", nargs="*", default=[], metavar="NAME", help="rows to leave out")
     parser.add_argument("--tasks", nargs="*", default=TASKS, metavar="TASK", help="tasks to evaluate; default: all six")
+    parser.add_argument("--seeds", type=int, metavar="N", help="seeds of each row; default: as many as the row says")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the GPU")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--until", type=float, default=float("inf"), help="start no run after so many seconds")
@@ -82,7 +84,7 @@ def main() -> int:
     tasks, also = tuple(given.tasks), tuple(given.also)
     place = Place(given.root, given.out, given.part, given.device, tasks, given.test_fold, also)
     rows = [row for row in read_rows(given.rows) if not given.only or row.name in given.only]
-    rows = [row for row in rows if row.name not in given.without]
+    rows = [attrs.evolve(row, seeds=given.seeds or row.seeds) for row in rows if row.name not in given.without]
     if given.against and given.against not in [row.name for row in rows]:
         parser.error(
             f"--against {given.against!r}: there is no such row. There are: {'; '.join(r.name for r in rows)}."

@@ -1,13 +1,13 @@
-"""The other parts of the page of results on PTB-XL: other protocols, label fractions, other folds, earlier scores."""
+"""The other parts of the page of results on PTB-XL: other protocols, label fractions, choices, earlier scores."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from ptbxl_cells import PROTOCOLS, as_table, protocol_words, published_cells, score_cell
+from ptbxl_cells import PROTOCOLS, as_table, published_cells, score_cell
 from ptbxl_rows import LINEAR, TASKS
-from ptbxl_scores import PERMUTATIONS, by_fraction, is_main
+from ptbxl_scores import by_fraction, is_main
 
 FRACTIONS = "label-efficiency.png"
 """Picture of the scores by label fraction."""
@@ -18,46 +18,6 @@ DIFFERING = {
     "layer_decay": "times per block",
 }
 """Settings of a fine-tuning that the page names, and its words for them."""
-
-
-def once_part(tables: Sequence[dict[str, Any]]) -> str:
-    """Return the scores on a fold that had only trained until then: a line for each row and evaluation."""
-    parts = []
-    for table in tables:
-        fold = table["test_fold"]
-        records = table["rows"][0]["records"]
-        lines = [
-            [row["name"], protocol_words(one), one["task"], str(len(one["seeds"])), score_cell(one), _largest(one["p"])]
-            for row in table["rows"]
-            for one in row["scores"]
-            if is_main(one) or one["protocol"] != LINEAR
-        ]
-        parts += [
-            f"## Fold {fold}, scored once",
-            "",
-            f"Fold 10 was scored several times, so that what it showed may have guided a choice. Fold {fold} had only"
-            f" trained until then, and all settings were fixed. Here it tests: encoders were"
-            f" pre-trained again on the other folds ({records['train']:,} recordings), C was chosen on fold 9"
-            f" ({records['validation']:,}), and fold {fold} ({records['test']:,}) was scored by this one call"
-            f" ({table['machine']}, {table['date']}):",
-            "",
-            "```console",
-            f"$ {table['command']}",
-            "```",
-            "",
-            "Each score stands with its interval, and with its distance from the untrained encoder. p is that of a"
-            f" [permutation test](protocols.md#a-permutation-test) over the patients, with {PERMUTATIONS:,}"
-            " permutations; of several seeds, the largest.",
-            "",
-            *as_table(["method, encoder", "protocol", "task", "seeds", "score", "p"], lines),
-            "",
-        ]
-    return "\n".join(parts)
-
-
-def _largest(found: Sequence[float | None]) -> str:
-    known = [p for p in found if p is not None]
-    return f"{max(known):.3f}" if known else ""
 
 
 def protocols_part(rows: Iterable[dict[str, Any]], others: dict[str, Any]) -> str:

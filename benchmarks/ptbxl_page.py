@@ -18,12 +18,12 @@ from typing import Any
 
 import attrs
 from ptbxl_linear_parts import OVERVIEW, differences_part, linear_part, missing_part, unfinished_part, verdicts_part
+from ptbxl_once import once_part
 from ptbxl_other_parts import (
     FRACTIONS,
     choices_part,
     earlier_part,
     fractions_part,
-    once_part,
     protocols_part,
     supervised_part,
 )
@@ -54,7 +54,8 @@ def main() -> int:
 class Found:
     """What was measured. supervised: one run of `clocs run`, or None.
 
-    tables: of fold 10; choices: of fold 9; earlier: of fold 10, of rows that ran again; once: of another test fold.
+    tables: of fold 10; choices: of fold 9; earlier: of fold 10, of rows that ran again; once: of another test fold;
+    printed: of another test fold, as a call printed them whose files were lost.
     """
 
     tables: tuple[dict[str, Any], ...]
@@ -62,6 +63,7 @@ class Found:
     supervised: dict[str, Any] | None = None
     earlier: tuple[dict[str, Any], ...] = ()
     once: tuple[dict[str, Any], ...] = ()
+    printed: tuple[dict[str, Any], ...] = ()
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -73,12 +75,13 @@ def read(folder: Path) -> Found:
     """Read a folder of results."""
     files = {one.stem: json.loads(one.read_text(encoding="utf-8")) for one in sorted(folder.glob("*.json"))}
     supervised = files.pop("supervised", None)
-    tests, choices, earlier = (
-        tuple(one for one in files.values() if one["part"] == part) for part in ("test", "validation", "earlier")
+    tests, choices, earlier, printed = (
+        tuple(one for one in files.values() if one["part"] == part)
+        for part in ("test", "validation", "earlier", "printed")
     )
     tables = tuple(one for one in tests if _test_fold(one) == TEST_FOLD)
     once = tuple(one for one in tests if _test_fold(one) != TEST_FOLD)
-    return Found(tables, choices, supervised, earlier, once)
+    return Found(tables, choices, supervised, earlier, once, printed)
 
 
 def _test_fold(table: dict[str, Any]) -> int:
@@ -106,7 +109,7 @@ def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
         verdicts_part(rows),
         missing_part(rows, asked),
         unfinished_part(found.tables),
-        once_part(found.once),
+        once_part(found.once, found.printed),
         differences_part(found.tables),
         protocols_part(rows, others),
         fractions_part(rows),

@@ -39,6 +39,7 @@ def summarise(row: Row, place: Place) -> dict[str, Any] | None:
     found |= {
         "parameters": sum(weight.numel() for weight in runs[0].encoder.network.parameters()),
         "records": dict(runs[0].record.split.records),
+        "pretrained_on": sorted({one.record.environment["device"] for one in runs}),
         "pretrain_seconds": [round(one.record.seconds["pretrain"], 1) for one in runs],
         "scores": [],
     }

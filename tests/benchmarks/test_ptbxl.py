@@ -157,8 +157,9 @@ def test_another_fold_is_scored_with_encoders_that_have_not_seen_it(folds: Path,
     assert 0 <= identified["recall_at_1"][0] <= 1
     assert all(0 < p <= 1 for one in (linear, neighbours, identified) for p in one["p"])
     page = ptbxl_page.page(ptbxl_page.Found((), once=(found,)), ptbxl_page.published(), [])
-    assert "## Fold 8, scored once" in page
-    assert "the other folds (48 recordings), C was chosen on fold 9 (6), and fold 8 (6) was scored" in page
+    assert "## Fold 8, which guided no choice" in page
+    (device,) = made["pretrained_on"]
+    assert f"other folds (48 recordings; {device}), C was chosen on fold 9 (6), and fold 8 (6) was scored" in page
     assert page.count("| cpc, s4d |") == 3
 
 
@@ -175,6 +176,18 @@ def test_a_row_is_above_another_by_the_difference_of_their_means(folds: Path, tm
     assert name == "cpc, s4d"
     assert value == pytest.approx(means["cpc of 4 positions, s4d"] - means["cpc, s4d"], abs=2e-5)
     assert low <= value <= high
+
+
+def test_rows_have_as_many_seeds_as_are_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever their file says: five, or one."""
+    made: list[tuple[str, int]] = []
+    monkeypatch.setattr(ptbxl, "_make_all", lambda rows, *_: made.extend((row.name, row.seeds) for row in rows) or {})
+    words = ["ptbxl.py", "--root", "x", "--out", str(tmp_path), "--only", "cpc, s4d", "moco, s4d"]
+    for more, expected in (([], [5, 1]), (["--seeds", "3"], [3, 3])):
+        made.clear()
+        monkeypatch.setattr(sys, "argv", [*words, *more])
+        assert ptbxl.main() == 0
+        assert made == list(zip(("cpc, s4d", "moco, s4d"), expected, strict=True))
 
 
 def test_a_row_to_compare_with_must_be_there(

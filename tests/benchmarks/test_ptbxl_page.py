@@ -178,7 +178,7 @@ def test_a_fold_that_chose_nothing_has_a_part_of_its_own(tmp_path: Path) -> None
         (tmp_path / f"{name}.json").write_text(json.dumps(one), encoding="utf-8")
     read = ptbxl_page.read(tmp_path)
     assert (len(read.tables), len(read.once)) == (1, 1)
-    before, _, after = ptbxl_page.page(read, ptbxl_page.published(), []).partition("## Fold 8, scored once")
+    before, _, after = ptbxl_page.page(read, ptbxl_page.published(), []).partition("## Fold 8, which guided no choice")
     assert "0.880" not in before
     assert "13,000 recordings" in after
     gain = "+0.100 [+0.080, +0.120]"
@@ -186,7 +186,30 @@ def test_a_fold_that_chose_nothing_has_a_part_of_its_own(tmp_path: Path) -> None
         ["cpc, s4d", "linear", "all", "2", f"0.880 [0.870, 0.890]; {gain}", "0.004"],
         ["cpc, s4d", "patient identification, recall at 1", "superclass", "2", f"0.600 [0.590, 0.610]; {gain}", ""],
     ]
-    assert ", scored once" not in page_of(TABLE)
+    assert "guided no choice" not in page_of(TABLE)
+
+
+def test_what_a_call_printed_stands_below_the_scores_that_were_made_again() -> None:
+    """Without intervals, and with the largest difference of a seed that both have."""
+    records = {"train": 13_000, "validation": 2_183, "test": 1_600}
+    linear, fewer = {**score("all", 1.0, 0.88), "p": [0.001]}, {**score("all", 0.1, 0.7, chosen=False), "p": [0.5]}
+    row = {**ROW, "records": records, "pretrained_on": ["a GPU"], "scores": [linear, fewer]}
+    again = {**TABLE, "machine": "a CPU", "test_fold": 8, "rows": [row]}
+    shown = [
+        {"protocol": "linear-record", "task": "all", "seeds": [0.8812, 0.8799, 0.9]},
+        {"protocol": "finetune", "task": "superclass", "seeds": [0.9, 0.92, 0.94]},
+    ]
+    lost = {**TABLE, "part": "printed", "test_fold": 8, "rows": [{"name": "cpc, s4d", "scores": shown}]}
+    found = ptbxl_page.Found((TABLE,), once=(again,), printed=(lost,))
+    page = ptbxl_page.page(found, ptbxl_page.published(), [])
+    assert "(13,000 recordings; a GPU)" in page
+    _, _, after = page.partition("A first call scored more rows and protocols")
+    assert "The largest of the 2 differences between the two is 0.0012." in after
+    assert cells(after)[2:4] == [
+        ["cpc, s4d", "linear", "all", "3", "0.887 ± 0.011"],
+        ["cpc, s4d", "fine-tuned", "superclass", "3", "0.920 ± 0.020"],
+    ]
+    assert "A first call" not in page_of(TABLE)
 
 
 def test_the_first_scores_of_rows_that_ran_again_stand_apart() -> None:
