@@ -82,7 +82,8 @@ RUN_ELSEWHERE = {
         "tests/test_results.py::test_every_page_of_the_paper_follows_from_the_exported_files"
     ),
     "python benchmarks/linear_differences_grid.py runs/paper/pretrained/{supervised,mt-ssl,simclr,cmlc,cmsmlc,cmsc}"
-    "-ptbxl-L4-E128-resamples=* runs/paper/pretrained/byol-ptbxl-L4-E128-keep=loss-* --root $CLOCS_DATA/ptbxl --jobs 2 "
+    "-ptbxl-L4-E128-resamples=*/ runs/paper/pretrained/byol-ptbxl-L4-E128-keep=loss-*/ "
+    "runs/paper/pretrained/cmsc-ptbxl-L12-E128-resamples=*/ --root $CLOCS_DATA/ptbxl --jobs 2 "
     "--out benchmarks/results/linear_differences_grid.csv": "tests/benchmarks/test_linear_differences_grid.py"
     "::test_every_score_of_a_run_and_of_the_untrained_encoder_is_listed_by_both_solvers",
     "python benchmarks/counts.py --data-root $CLOCS_DATA --out benchmarks/results/counts.csv": "tests/benchmarks"
