@@ -10,7 +10,6 @@ probabilities are up to 0.2 away from the optimum (benchmarks/results/linear_dif
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 import attrs
@@ -35,6 +34,9 @@ class Curvature(Protocol):
     def diagonal(self) -> Tensor:
         """Return the second derivative by each logit, `(row, problem, logit)`."""
 
+    def part(self, problems: Tensor) -> Curvature:
+        """Return that of some of the problems."""
+
 
 class Link(Protocol):
     """The log loss of logits `(row, problem, logit)`, and its derivatives. logits: how many a problem has."""
@@ -43,7 +45,7 @@ class Link(Protocol):
     def logits(self) -> int:
         """Logits of a problem."""
 
-    def part(self, problems: slice) -> Link:
+    def part(self, problems: slice | Tensor) -> Link:
         """Return some of the problems."""
 
     def loss(self, at: Tensor) -> Tensor:
@@ -63,7 +65,7 @@ class AnyOf:
     label: Tensor
     logits: int = 1
 
-    def part(self, problems: slice) -> AnyOf:
+    def part(self, problems: slice | Tensor) -> AnyOf:
         """Return the questions of these columns."""
         return AnyOf(self.label[:, problems])
 
@@ -93,7 +95,7 @@ class OneOf:
         """One for each class."""
         return int(self.label.shape[2])
 
-    def part(self, problems: slice) -> OneOf:
+    def part(self, problems: slice | Tensor) -> OneOf:
         """Return itself: all problems have the same labels."""
         return self
 
@@ -144,88 +146,118 @@ def fit(x: Tensor, link: Link, c: Tensor, share: float = 1.0) -> Fitted:
 
 
 def _solve(z: Tensor, link: Link, c: Tensor) -> Fitted:
-    """Run Newton's method on all problems together. z: features and a column of ones, `(row, weight)`."""
+    """Run Newton's method on all problems together. z: features and a column of ones, `(row, weight)`.
+
+    A problem that has reached its optimum is left out of the next step.
+    """
     penalty = (1 / c).repeat(z.shape[1], 1).unsqueeze(-1)  # (weight, problem, 1)
     penalty[-1] = 0
-    w = z.new_zeros(z.shape[1], len(c), link.logits)  # (weight, problem, logit)
+    found = z.new_zeros(z.shape[1], len(c), link.logits)  # (weight, problem, logit)
+    converged = torch.zeros(len(c), dtype=torch.bool, device=z.device)
+    left, w = torch.arange(len(c), device=z.device), found
     at = z.new_zeros(len(z), len(c), link.logits)  # (row, problem, logit)
-    value, done = _objective(link, at, w, penalty), torch.zeros(len(c), dtype=torch.bool, device=z.device)
-    steps = 0
-    while steps < _STEPS and not bool(done.all()):
+    value, steps = _objective(link, at, w, penalty), 0
+    while steps < _STEPS and len(left):
         steps += 1
         gradient = _products(z, link.residual(at)) + penalty * w
-        curvature = link.curvature(at)
-        precondition = _preconditioner(z, curvature.diagonal(), penalty, done)
-        direction = _conjugate_gradients(z, curvature, penalty, gradient, precondition, value, done)
+        hessian = _Hessian.at(z, link.curvature(at), penalty)
+        direction = _conjugate_gradients(hessian, gradient, value)
         slope = (gradient * direction).sum((0, 2))  # (problem,): about minus twice the distance to the optimum
         along = _logits(z, direction)
-        length = _step_length(link, (at, along), (w, direction), penalty, (value, slope), done)
+        length = _step_length(link, (at, along), (w, direction), penalty, (value, slope))
         w, at = w + length * direction, at + length * along
-        done = done | (-slope / 2 <= TOLERANCE * value)  # after its last step a problem is much nearer than this
+        done = -slope / 2 <= TOLERANCE * value  # after its last step a problem is much nearer than this
         value = _objective(link, at, w, penalty)
+        found = found.index_copy(1, left, w)
+        if bool(done.any()):
+            converged[left[done]], open_ = True, (~done).nonzero()[:, 0]
+            left, w, at, value, penalty = left[open_], w[:, open_], at[:, open_], value[open_], penalty[:, open_]
+            link = link.part(open_)
     if link.logits > 1:
-        w[-1] -= w[-1].mean(-1, keepdim=True)  # the softmax does not determine the sum of the intercepts
-    return Fitted(w[:-1], w[-1], done, steps)
+        found[-1] -= found[-1].mean(-1, keepdim=True)  # the softmax does not determine the sum of the intercepts
+    return Fitted(found[:-1], found[-1], converged, steps)
 
 
-def _conjugate_gradients(
-    z: Tensor,
-    curvature: Curvature,
-    penalty: Tensor,
-    gradient: Tensor,
-    precondition: Callable[[Tensor], Tensor],
-    value: Tensor,
-    done: Tensor,
-) -> Tensor:
-    """Solve Hessian x direction = -gradient for all problems that are not done.
+@attrs.frozen(eq=False)
+class _Hessian:
+    """The second derivative of several objectives, and factors `(problem, logit, weight, weight)` that are near it.
+
+    factors: None where logits have too many weights. They are of the Hessian of each logit by itself, from a sample of
+    rows. Gradients and weights of a softmax sum to 0 over its logits, and so must what they solve.
+    """
+
+    z: Tensor  # (row, weight)
+    curvature: Curvature
+    penalty: Tensor  # (weight, problem, 1)
+    factors: Tensor | None
+
+    @classmethod
+    def at(cls, z: Tensor, curvature: Curvature, penalty: Tensor) -> _Hessian:
+        """Make the factors of some curvature."""
+        if z.shape[1] > _LARGEST:
+            return cls(z, curvature, penalty, None)
+        every = 1 if z.is_cuda else max(1, len(z) // (_SAMPLE * z.shape[1]))  # a GPU forms the whole in milliseconds
+        rows, diagonal = z[::every], curvature.diagonal()[::every]
+        problems, logits = diagonal.shape[1:]
+        hessians = z.new_empty(problems, logits, z.shape[1], z.shape[1])
+        for problem in range(problems):
+            for logit in range(logits):
+                hessian = rows.T @ (rows * diagonal[:, problem, logit, None]) * (len(z) / len(rows))
+                hessian.diagonal().add_(penalty[:, problem, 0].clamp_min(1e-9 * len(z)))  # intercepts have no penalty
+                hessians[problem, logit] = hessian
+        return cls(z, curvature, penalty, torch.linalg.cholesky_ex(hessians)[0])
+
+    def part(self, problems: Tensor) -> _Hessian:
+        """Return those of some problems."""
+        factors = None if self.factors is None else self.factors[problems]
+        return _Hessian(self.z, self.curvature.part(problems), self.penalty[:, problems], factors)
+
+    def times(self, direction: Tensor) -> Tensor:
+        """Multiply it with directions `(weight, problem, logit)`."""
+        return _products(self.z, self.curvature.times(_logits(self.z, direction))) + self.penalty * direction
+
+    def precondition(self, rest: Tensor) -> Tensor:
+        """Solve with the factors."""
+        if self.factors is None:
+            return rest
+        right = rest.permute(1, 2, 0).unsqueeze(-1)  # (problem, logit, weight, 1)
+        solution = torch.cholesky_solve(right, self.factors)[..., 0].permute(2, 0, 1)  # (weight, problem, logit)
+        return solution - solution.mean(-1, keepdim=True) if rest.shape[2] > 1 else solution
+
+
+def _conjugate_gradients(hessian: _Hessian, gradient: Tensor, value: Tensor) -> Tensor:
+    """Solve Hessian x direction = -gradient for all problems.
 
     The residual shrinks with the distance to the optimum, so that early steps cost little and late ones converge
-    faster than linearly.
+    faster than linearly. When half of the problems are solved they are left out, since rare classes and large C take
+    many more products than the others.
     """
-    direction, residual = torch.zeros_like(gradient), -gradient
-    scaled = precondition(residual)
-    search, size = scaled, (residual * scaled).sum((0, 2))
+    found = torch.zeros_like(gradient)
+    left = torch.arange(gradient.shape[1], device=gradient.device)
+    direction, residual = found, -gradient
+    search = hessian.precondition(residual)
+    size = (residual * search).sum((0, 2))
     enough = size * (size / value).clamp(1e-9, 0.1)
     for _ in range(_PRODUCTS):
-        live = (size > enough) & ~done
-        if not bool(live.any()):
+        live = size > enough
+        count = int(live.sum())
+        if count == 0:
             break
-        product = _products(z, curvature.times(_logits(z, search))) + penalty * search
+        if count <= len(left) / 2:
+            found = found.index_copy(1, left, direction)
+            some = live.nonzero()[:, 0]
+            hessian, left, size, enough = hessian.part(some), left[some], size[some], enough[some]
+            direction, residual, search = direction[:, some], residual[:, some], search[:, some]
+            live = live[some]
+        product = hessian.times(search)
         bending = (search * product).sum((0, 2))
         step = torch.where(live & (bending > 0), size / bending, 0.0)[:, None]
         direction, residual = direction + step * search, residual - step * product
-        scaled = precondition(residual)
+        scaled = hessian.precondition(residual)
         new = (residual * scaled).sum((0, 2))
         search = scaled + torch.where(live, new / size, 0.0)[:, None] * search
         size = torch.where(live, new, size)
-    return direction
-
-
-def _preconditioner(z: Tensor, curvature: Tensor, penalty: Tensor, done: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return a function that solves with the Hessian of each logit by itself, from a sample of rows.
-
-    curvature: second derivative of the loss by each logit, `(row, problem, logit)`. Gradients and weights of a softmax
-    sum to 0 over its logits, and so must the solution.
-    """
-    weights, (problems, logits) = z.shape[1], curvature.shape[1:]
-    if weights > _LARGEST:
-        return lambda rest: rest
-    every = 1 if z.is_cuda else max(1, len(z) // (_SAMPLE * weights))  # a GPU forms the whole Hessian in milliseconds
-    rows, curvature = z[::every], curvature[::every]
-    factors = torch.eye(weights, dtype=z.dtype, device=z.device).repeat(problems, logits, 1, 1)
-    for problem in (~done).nonzero().flatten().tolist():
-        for logit in range(logits):
-            hessian = rows.T @ (rows * curvature[:, problem, logit, None]) * (len(z) / len(rows))
-            hessian.diagonal().add_(penalty[:, problem, 0].clamp_min(1e-9 * len(z)))  # intercepts have no penalty
-            factors[problem, logit] = hessian
-    factors = torch.linalg.cholesky_ex(factors)[0]
-
-    def solve(rest: Tensor) -> Tensor:
-        right = rest.permute(1, 2, 0).unsqueeze(-1)  # (problem, logit, weight, 1)
-        solution = torch.cholesky_solve(right, factors)[..., 0].permute(2, 0, 1)  # (weight, problem, logit)
-        return solution - solution.mean(-1, keepdim=True) if logits > 1 else solution
-
-    return solve
+    return found.index_copy(1, left, direction)
 
 
 def _step_length(
@@ -234,14 +266,13 @@ def _step_length(
     weights: tuple[Tensor, Tensor],
     penalty: Tensor,
     promised: tuple[Tensor, Tensor],
-    done: Tensor,
 ) -> Tensor:
     """Halve the step of each problem until its objective falls as its slope promises."""
     (at, along), (w, direction), (value, slope) = logits, weights, promised
-    length = (~done).to(w.dtype)[:, None]  # (problem, 1)
+    length = torch.ones_like(value)[:, None]  # (problem, 1)
     for _ in range(_HALVINGS):
         new = _objective(link, at + length * along, w + length * direction, penalty)
-        good = done | (new <= value + 1e-4 * length[:, 0] * slope + 1e-14 * value)
+        good = new <= value + 1e-4 * length[:, 0] * slope + 1e-14 * value
         if bool(good.all()):
             break
         length = torch.where(good[:, None], length, length / 2)
@@ -270,6 +301,9 @@ class _Diagonal:
     def diagonal(self) -> Tensor:
         return self.value
 
+    def part(self, problems: Tensor) -> _Diagonal:
+        return _Diagonal(self.value[:, problems])
+
 
 @attrs.frozen(eq=False)
 class _Softmax:
@@ -281,3 +315,6 @@ class _Softmax:
 
     def diagonal(self) -> Tensor:
         return self.probability * (1 - self.probability)
+
+    def part(self, problems: Tensor) -> _Softmax:
+        return _Softmax(self.probability[:, problems])
