@@ -32,7 +32,7 @@ def once_part(tables: Sequence[dict[str, Any]], printed: Sequence[dict[str, Any]
             f"Fold 10 was scored several times, so that what it showed may have guided a choice. Fold {fold} had only"
             f" trained until then, and all settings were fixed. Here it tests: encoders were"
             f" pre-trained again on the other folds ({records['train']:,} recordings{_trained_on(table)}), C was chosen"
-            f" on fold 9 ({records['validation']:,}), and fold {fold} ({records['test']:,}) was scored by this one call"
+            f" on fold 9 ({records['validation']:,}), and fold {fold} ({records['test']:,}) was scored by this call"
             f" ({table['machine']}, {table['date']}):",
             "",
             "```console",
@@ -59,14 +59,14 @@ def _trained_on(table: dict[str, Any]) -> str:
 def _printed(lost: dict[str, Any], table: dict[str, Any]) -> Iterator[str]:
     """Yield what a call printed whose files were lost, and how far it is from the scores of the table."""
     lines = [
-        [row["name"], protocol_words(one), one["task"], str(len(one["seeds"])), _spread(one["seeds"])]
+        [row["name"], protocol_words(one), _task(one), str(len(one["seeds"])), _spread(one["seeds"])]
         for row in lost["rows"]
         for one in row["scores"]
     ]
     both = list(_both(lost, table))
     yield from (
-        "A first call scored more rows and protocols with the same settings. Its machine ended before the files were"
-        f" copied, so that there is only what it printed, for each seed and without intervals ({lost['machine']},"
+        "A first call had scored more rows and protocols, with the same settings. Its machine ended before the files"
+        f" were copied, so that there is only what it printed, for each seed and without intervals ({lost['machine']},"
         f" {lost['date']}). The encoders of the table above were pre-trained anew after that."
         f" The largest of the {len(both)} differences between the two is {max(both):.4f}.",
         "",
@@ -88,9 +88,15 @@ def _both(lost: dict[str, Any], table: dict[str, Any]) -> Iterator[float]:
         if is_main(one) or one["protocol"] != LINEAR
     }
     for row in lost["rows"]:
-        for one in row["scores"]:
+        for one in (score for score in row["scores"] if score["label_fraction"] == 1):
             again = there.get((row["name"], one["protocol"], one["task"]), [])
             yield from (abs(a - b) for a, b in zip(one["seeds"], again, strict=False))
+
+
+def _task(one: dict[str, Any]) -> str:
+    """Name a task, and how much of its labels is used where that is not all."""
+    fraction = one["label_fraction"]
+    return str(one["task"]) if fraction == 1 else f"{one['task']}, {100 * fraction:g} % of labels"
 
 
 def _spread(seeds: Sequence[float]) -> str:

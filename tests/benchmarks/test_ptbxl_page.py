@@ -196,17 +196,19 @@ def test_what_a_call_printed_stands_below_the_scores_that_were_made_again() -> N
     row = {**ROW, "records": records, "pretrained_on": ["a GPU"], "scores": [linear, fewer]}
     again = {**TABLE, "machine": "a CPU", "test_fold": 8, "rows": [row]}
     shown = [
-        {"protocol": "linear-record", "task": "all", "seeds": [0.8812, 0.8799, 0.9]},
-        {"protocol": "finetune", "task": "superclass", "seeds": [0.9, 0.92, 0.94]},
+        {"protocol": "linear-record", "task": "all", "label_fraction": 1.0, "seeds": [0.8812, 0.8799, 0.9]},
+        {"protocol": "linear-record", "task": "all", "label_fraction": 0.01, "seeds": [0.5, 0.6]},
+        {"protocol": "finetune", "task": "superclass", "label_fraction": 1.0, "seeds": [0.9, 0.92, 0.94]},
     ]
     lost = {**TABLE, "part": "printed", "test_fold": 8, "rows": [{"name": "cpc, s4d", "scores": shown}]}
     found = ptbxl_page.Found((TABLE,), once=(again,), printed=(lost,))
     page = ptbxl_page.page(found, ptbxl_page.published(), [])
     assert "(13,000 recordings; a GPU)" in page
-    _, _, after = page.partition("A first call scored more rows and protocols")
+    _, _, after = page.partition("A first call had scored more rows and protocols")
     assert "The largest of the 2 differences between the two is 0.0012." in after
-    assert cells(after)[2:4] == [
+    assert cells(after)[2:5] == [
         ["cpc, s4d", "linear", "all", "3", "0.887 ± 0.011"],
+        ["cpc, s4d", "linear", "all, 1 % of labels", "2", "0.550 ± 0.071"],
         ["cpc, s4d", "fine-tuned", "superclass", "3", "0.920 ± 0.020"],
     ]
     assert "A first call" not in page_of(TABLE)
@@ -277,6 +279,26 @@ def test_the_floors_hold_on_fold_10_and_above_the_untrained_encoder() -> None:
         best = max(scores, key=lambda one: one["auroc"][0])
         assert best["auroc"][0] >= floor
         assert best["gain"][1] > 0
+
+
+def test_the_floors_hold_on_a_fold_that_guided_no_choice() -> None:
+    """The README shows these scores, and what the first call printed is the same to its digits."""
+    found = ptbxl_page.read(ptbxl_rows.HERE / "results" / "ptbxl")
+    (once,), (lost,) = found.once, found.printed
+    (row,) = once["rows"]
+    scores = {one["task"]: one for one in row["scores"]}
+    shown = []
+    for task, floor in (("all", 0.88), ("superclass", 0.87), ("rhythm", 0.92)):
+        assert scores[task]["auroc"][1] >= floor
+        assert scores[task]["gain"][1] > 0
+        shown.append("{:.3f} [{:.3f}, {:.3f}]".format(*scores[task]["auroc"]))
+    readme = " ".join((ptbxl_page.DOCS / "../README.md").read_text("utf-8").split())
+    assert f"the first row has {shown[0]}, {shown[1]} and {shown[2]}." in readme
+    printed = next(one for one in lost["rows"] if one["name"] == row["name"])["scores"]
+    for one in (one for one in printed if one["protocol"] == "linear-record" and one["label_fraction"] == 1):
+        if again := scores.get(one["task"]):
+            pairs = zip(one["seeds"], again["seeds"], strict=False)  # it printed a seed more
+            assert all(abs(ours - theirs) <= 5.1e-5 for ours, theirs in pairs)
 
 
 def test_fine_tuning_and_a_supervised_network_reach_their_floors() -> None:

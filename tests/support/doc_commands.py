@@ -98,6 +98,11 @@ RUN_ELSEWHERE = {
         "::test_a_row_is_chosen_on_fold_9_and_scored_on_fold_10_without_another_training"
         for name in ("ablation", "best", "cpc", "encoders", "encoders_more", "longer", "mae", "methods")
     },
+    **{
+        json.loads((ROOT / f"benchmarks/results/ptbxl/{name}.json").read_text(encoding="utf-8"))["command"]: "tests"
+        "/benchmarks/test_ptbxl.py::test_another_fold_is_scored_with_encoders_that_have_not_seen_it"
+        for name in ("fold8", "fold8_printed")
+    },
     "python benchmarks/ptbxl_page.py benchmarks/results/ptbxl": "tests/benchmarks/test_ptbxl_page.py"
     "::test_the_committed_page_is_the_one_that_the_committed_results_make",
     "clocs run --plugin supervised --encoder xresnet1d --dataset ptbxl --task superclass --split published": (
