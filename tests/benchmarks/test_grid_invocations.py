@@ -158,8 +158,9 @@ class Interrupted(LocalProcesses):
         return super().submit(job)
 
 
-def test_the_page_of_a_resumed_grid_tells_every_invocation(tmp_path: Path) -> None:
+def test_the_page_of_a_resumed_grid_tells_every_invocation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A result that is kept says by which commands, when, and in what time it was made, also where one was stopped."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # a repository in one's own would be shown as "$HOME"/...
     grid = ["--methods", "cmsc,simclr", "--datasets", "demo", "--seeds", "2", "--out", str(tmp_path / "out")]
     grid += ["--command", FAKE]
 
