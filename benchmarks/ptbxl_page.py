@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 from ptbxl_linear_parts import OVERVIEW, differences_part, linear_part, missing_part, unfinished_part, verdicts_part
-from ptbxl_once import once_part
+from ptbxl_other_fold import other_fold_part
 from ptbxl_other_parts import (
     FRACTIONS,
     choices_part,
@@ -54,15 +54,15 @@ def main() -> int:
 class Found:
     """What was measured. supervised: one run of `clocs run`, or None.
 
-    tables: of fold 10; choices: of fold 9; earlier: of fold 10, of rows that ran again; once: of another test fold;
-    printed: of another test fold, as a call printed them whose files were lost.
+    tables: of fold 10; choices: of fold 9; earlier: of fold 10, of rows that ran again;
+    other_folds: of other test folds; printed: of those, as a call printed them whose files were lost.
     """
 
     tables: tuple[dict[str, Any], ...]
     choices: tuple[dict[str, Any], ...] = ()
     supervised: dict[str, Any] | None = None
     earlier: tuple[dict[str, Any], ...] = ()
-    once: tuple[dict[str, Any], ...] = ()
+    other_folds: tuple[dict[str, Any], ...] = ()
     printed: tuple[dict[str, Any], ...] = ()
 
     @property
@@ -80,8 +80,8 @@ def read(folder: Path) -> Found:
         for part in ("test", "validation", "earlier", "printed")
     )
     tables = tuple(one for one in tests if _test_fold(one) == TEST_FOLD)
-    once = tuple(one for one in tests if _test_fold(one) != TEST_FOLD)
-    return Found(tables, choices, supervised, earlier, once, printed)
+    other_folds = tuple(one for one in tests if _test_fold(one) != TEST_FOLD)
+    return Found(tables, choices, supervised, earlier, other_folds, printed)
 
 
 def _test_fold(table: dict[str, Any]) -> int:
@@ -109,7 +109,7 @@ def page(found: Found, others: dict[str, Any], asked: Sequence[str]) -> str:
         verdicts_part(rows),
         missing_part(rows, asked),
         unfinished_part(found.tables),
-        once_part(found.once, found.printed),
+        other_fold_part(found.other_folds, found.printed),
         differences_part(found.tables),
         protocols_part(rows, others),
         fractions_part(rows),

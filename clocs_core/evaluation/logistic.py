@@ -168,7 +168,7 @@ def _solve(z: Tensor, link: Link, c: Tensor) -> Fitted:
         w, at = w + length * direction, at + length * along
         done = -slope / 2 <= TOLERANCE * value  # after its last step a problem is much nearer than this
         value = _objective(link, at, w, penalty)
-        found = found.index_copy(1, left, w)
+        found[:, left] = w
         if bool(done.any()):
             converged[left[done]], open_ = True, (~done).nonzero()[:, 0]
             left, w, at, value, penalty = left[open_], w[:, open_], at[:, open_], value[open_], penalty[:, open_]
@@ -234,7 +234,7 @@ def _conjugate_gradients(hessian: _Hessian, gradient: Tensor, value: Tensor) -> 
     """
     found = torch.zeros_like(gradient)
     left = torch.arange(gradient.shape[1], device=gradient.device)
-    direction, residual = found, -gradient
+    direction, residual = torch.zeros_like(gradient), -gradient
     search = hessian.precondition(residual)
     size = (residual * search).sum((0, 2))
     enough = size * (size / value).clamp(1e-9, 0.1)
@@ -244,7 +244,7 @@ def _conjugate_gradients(hessian: _Hessian, gradient: Tensor, value: Tensor) -> 
         if count == 0:
             break
         if count <= len(left) / 2:
-            found = found.index_copy(1, left, direction)
+            found[:, left] = direction
             some = live.nonzero()[:, 0]
             hessian, left, size, enough = hessian.part(some), left[some], size[some], enough[some]
             direction, residual, search = direction[:, some], residual[:, some], search[:, some]
@@ -257,7 +257,8 @@ def _conjugate_gradients(hessian: _Hessian, gradient: Tensor, value: Tensor) -> 
         new = (residual * scaled).sum((0, 2))
         search = scaled + torch.where(live, new / size, 0.0)[:, None] * search
         size = torch.where(live, new, size)
-    return found.index_copy(1, left, direction)
+    found[:, left] = direction
+    return found
 
 
 def _step_length(

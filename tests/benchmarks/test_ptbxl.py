@@ -156,7 +156,7 @@ def test_another_fold_is_scored_with_encoders_that_have_not_seen_it(folds: Path,
     assert [one["protocol"] for one in made["scores"]] == ["linear-record", "knn", "patient-identification"]
     assert 0 <= identified["recall_at_1"][0] <= 1
     assert all(0 < p <= 1 for one in (linear, neighbours, identified) for p in one["p"])
-    page = ptbxl_page.page(ptbxl_page.Found((), once=(found,)), ptbxl_page.published(), [])
+    page = ptbxl_page.page(ptbxl_page.Found((), other_folds=(found,)), ptbxl_page.published(), [])
     assert "## Fold 8, which guided no choice" in page
     (device,) = made["pretrained_on"]
     assert f"other folds (48 recordings; {device}), C was chosen on fold 9 (6), and fold 8 (6) was scored" in page

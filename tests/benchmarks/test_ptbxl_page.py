@@ -177,7 +177,7 @@ def test_a_fold_that_chose_nothing_has_a_part_of_its_own(tmp_path: Path) -> None
     for name, one in (("a", TABLE), ("b", table)):
         (tmp_path / f"{name}.json").write_text(json.dumps(one), encoding="utf-8")
     read = ptbxl_page.read(tmp_path)
-    assert (len(read.tables), len(read.once)) == (1, 1)
+    assert (len(read.tables), len(read.other_folds)) == (1, 1)
     before, _, after = ptbxl_page.page(read, ptbxl_page.published(), []).partition("## Fold 8, which guided no choice")
     assert "0.880" not in before
     assert "13,000 recordings" in after
@@ -201,7 +201,7 @@ def test_what_a_call_printed_stands_below_the_scores_that_were_made_again() -> N
         {"protocol": "finetune", "task": "superclass", "label_fraction": 1.0, "seeds": [0.9, 0.92, 0.94]},
     ]
     lost = {**TABLE, "part": "printed", "test_fold": 8, "rows": [{"name": "cpc, s4d", "scores": shown}]}
-    found = ptbxl_page.Found((TABLE,), once=(again,), printed=(lost,))
+    found = ptbxl_page.Found((TABLE,), other_folds=(again,), printed=(lost,))
     page = ptbxl_page.page(found, ptbxl_page.published(), [])
     assert "(13,000 recordings; a GPU)" in page
     _, _, after = page.partition("A first call had scored more rows and protocols")
@@ -284,8 +284,8 @@ def test_the_floors_hold_on_fold_10_and_above_the_untrained_encoder() -> None:
 def test_the_floors_hold_on_a_fold_that_guided_no_choice() -> None:
     """The README shows these scores, and what the first call printed is the same to its digits."""
     found = ptbxl_page.read(ptbxl_rows.HERE / "results" / "ptbxl")
-    (once,), (lost,) = found.once, found.printed
-    (row,) = once["rows"]
+    (table,), (lost,) = found.other_folds, found.printed
+    (row,) = table["rows"]
     scores = {one["task"]: one for one in row["scores"]}
     shown = []
     for task, floor in (("all", 0.88), ("superclass", 0.87), ("rhythm", 0.92)):

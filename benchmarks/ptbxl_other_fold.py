@@ -11,7 +11,7 @@ from ptbxl_rows import LINEAR
 from ptbxl_scores import PERMUTATIONS, is_main
 
 
-def once_part(tables: Sequence[dict[str, Any]], printed: Sequence[dict[str, Any]] = ()) -> str:
+def other_fold_part(tables: Sequence[dict[str, Any]], printed: Sequence[dict[str, Any]] = ()) -> str:
     """Return the scores on such a fold: a line for each row and evaluation.
 
     printed: scores that a call printed whose files were lost, so that they have no intervals.
@@ -23,8 +23,7 @@ def once_part(tables: Sequence[dict[str, Any]], printed: Sequence[dict[str, Any]
         lines = [
             [row["name"], protocol_words(one), one["task"], str(len(one["seeds"])), score_cell(one), _largest(one["p"])]
             for row in table["rows"]
-            for one in row["scores"]
-            if is_main(one) or one["protocol"] != LINEAR
+            for one in _with_all_labels(row)
         ]
         parts += [
             f"## Fold {fold}, which guided no choice",
@@ -32,8 +31,8 @@ def once_part(tables: Sequence[dict[str, Any]], printed: Sequence[dict[str, Any]
             f"Fold 10 was scored several times, so that what it showed may have guided a choice. Fold {fold} had only"
             f" trained until then, and all settings were fixed. Here it tests: encoders were"
             f" pre-trained again on the other folds ({records['train']:,} recordings{_trained_on(table)}), C was chosen"
-            f" on fold 9 ({records['validation']:,}), and fold {fold} ({records['test']:,}) was scored by this call"
-            f" ({table['machine']}, {table['date']}):",
+            f" on fold 9 ({records['validation']:,}), and fold {fold} ({records['test']:,}) was scored"
+            f" ({table['machine']}, {table['date']}). This command repeats it:",
             "",
             "```console",
             f"$ {table['command']}",
@@ -48,6 +47,11 @@ def once_part(tables: Sequence[dict[str, Any]], printed: Sequence[dict[str, Any]
             *(line for one in printed if one["test_fold"] == fold for line in _printed(one, table)),
         ]
     return "\n".join(parts)
+
+
+def _with_all_labels(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the scores of a row without those by label fraction, whose C was not chosen."""
+    return [one for one in row["scores"] if is_main(one) or one["protocol"] != LINEAR]
 
 
 def _trained_on(table: dict[str, Any]) -> str:
@@ -84,8 +88,7 @@ def _both(lost: dict[str, Any], table: dict[str, Any]) -> Iterator[float]:
     there = {
         (row["name"], one["protocol"], one["task"]): one["seeds"]
         for row in table["rows"]
-        for one in row["scores"]
-        if is_main(one) or one["protocol"] != LINEAR
+        for one in _with_all_labels(row)
     }
     for row in lost["rows"]:
         for one in (score for score in row["scores"] if score["label_fraction"] == 1):
